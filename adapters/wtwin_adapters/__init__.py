@@ -1,0 +1,1 @@
+"""Kinds of tracker: where runs are logged and how to read on."""

@@ -1,0 +1,1 @@
+"""Kinds of channel: how a notification reaches people."""

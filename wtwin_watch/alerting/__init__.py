@@ -1,0 +1,1 @@
+"""Decides what becomes an alert: pure functions of state, detections and time."""

@@ -1,0 +1,1 @@
+"""Brings points from the sources to the monitors: source, monitor, checkpoint."""

@@ -1,0 +1,1 @@
+"""Brings alerts from the store to the receivers."""

@@ -1,0 +1,1 @@
+"""Everything the watcher knows, in one database."""
