@@ -165,6 +165,10 @@ class Alert:
     fired_at: float | None = None
     resolved_at: float | None = None
     resolved_step: float | None = None
+    outcome: str = ""
+    """How it ended, in a sentence."""
+    held_until: float | None = None
+    """A pending alert in its cooldown fires at this time at the earliest."""
     quiet: bool = False
     """Nobody is told: it lies in the history that was there before the run was first seen."""
 
