@@ -1,0 +1,218 @@
+"""Reads finished logs whole: a file, or every log in a folder, for the commands that judge afterwards."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from wtwin_watch import plugins
+from wtwin_watch.errors import SourceError, UsageError
+from wtwin_watch.metrics import Names
+from wtwin_watch.model import Cursor, Point, Restart, Run
+from wtwin_watch.protocols import FileAdapter, Recognition, Source
+
+POINTS_A_FETCH = 50_000
+QUIET_S = 2.0
+"""Reading that takes longer than this is told about, seconds."""
+
+Talk = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A path on disk that an adapter recognised, or refused to read (``recognition.refused``)."""
+
+    path: Path
+    adapter: FileAdapter
+    recognition: Recognition
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """One run of a log, read to its end. Points are in the order of the log, restarts applied."""
+
+    log: str
+    """The path it was read from."""
+    name: str
+    format: str
+    points: list[Point]
+    step_name: str | None
+    """What the steps were taken from: a column, or ``row number``."""
+    skipped: dict[str, int]
+    """Rows or records passed over: reason → how many."""
+    restarts: int
+    """How often the log went back to an earlier step or began anew."""
+
+
+def read_logs(path: Path, names: Names, talk: Talk | None = None) -> list[FinishedRun]:
+    """Read every run of the log, or of every log in the folder, at ``path``.
+
+    In a folder, files that are no logs are passed over. Raises `UsageError` where the path is missing,
+    can't be read or holds no log that can be read. ``talk`` is told how far a long reading is; without
+    it, a person at a terminal is. Holds all points of the path in memory, 100-150 bytes a point.
+    """
+    logs = find_logs(path)
+    readable = [log for log in logs if log.recognition.refused is None]
+    if not readable:
+        reasons = "\n".join(f"{log.path}: {log.recognition.refused}" for log in logs)
+        raise UsageError(reasons)
+    return [run for log in readable for run in read_log(log, names, talk)]
+
+
+def find_logs(path: Path) -> list[Log]:
+    """List the logs at ``path`` in the order of their paths, those that are refused among them.
+
+    Raises `UsageError` where there is none, with the reason.
+    """
+    try:
+        if path.is_dir():
+            logs = list(_logs_below(path))
+            if not logs:
+                raise UsageError(
+                    f"{path}: no log in this folder; logs are CSV, TSV or JSONL files and TensorBoard"
+                    " event files"
+                )
+            return logs
+        with path.open("rb"):
+            pass
+        found = plugins.recognise(path)
+    except OSError as error:
+        raise UsageError(_unreadable(path, error)) from error
+    if found is None:
+        raise UsageError(
+            f"{path}: not a log this program knows; it reads CSV, TSV and JSONL files with a loss"
+            " column, and TensorBoard event files"
+        )
+    _, adapter, recognition = found
+    return [Log(path, adapter, recognition)]
+
+
+def read_log(log: Log, names: Names, talk: Talk | None = None) -> list[FinishedRun]:
+    """Read every run of one recognised log to its end. Raises `UsageError` where it can't be read."""
+    given = {
+        role: name
+        for role in names.__dataclass_fields__
+        if (name := getattr(names, role)) is not None
+    }
+    try:
+        options = log.adapter.Options(**{**log.recognition.options, **given})
+        source = log.adapter(log.path.name or str(log.path), options)
+    except ValidationError as error:
+        problems = "; ".join(mistake["msg"] for mistake in error.errors())
+        raise UsageError(f"{log.path}: {problems}") from error
+    progress = _Progress(log.path, talk or _tell_terminal)
+    try:
+        return [_read_run(source, run, log, progress) for run in source.runs()]
+    except (SourceError, OSError) as error:
+        text = _unreadable(log.path, error) if isinstance(error, OSError) else str(error)
+        raise UsageError(text) from error
+    finally:
+        progress.end()
+        source.close()
+
+
+def _read_run(source: Source, run: Run, log: Log, progress: _Progress) -> FinishedRun:
+    points: list[Point] = []
+    skipped: Counter[str] = Counter()
+    step_name, restarts, more = None, 0, True
+    cursor: Cursor | None = None
+    while more:
+        batch = source.fetch(run, cursor, POINTS_A_FETCH)
+        if batch.restart is not None:
+            restarts += 1
+            points = _kept(points, batch.restart)
+        points.extend(batch.points)
+        skipped.update(batch.skipped)
+        step_name = batch.step_name or step_name
+        cursor, more = batch.cursor, batch.more
+        progress.at(run.name, len(points))
+    return FinishedRun(
+        log=str(log.path),
+        name=run.name,
+        format=log.recognition.format,
+        points=points,
+        step_name=step_name,
+        skipped=dict(skipped),
+        restarts=restarts,
+    )
+
+
+def _kept(points: list[Point], restart: Restart) -> list[Point]:
+    """Leave out what the restart replaces."""
+    if restart.step is None:
+        return []
+    return [point for point in points if point.step < restart.step]
+
+
+def _logs_below(folder: Path) -> Iterator[Log]:
+    """Walk a folder for logs. An adapter that takes a whole folder isn't asked again for what is in it."""
+    taken: dict[Path, frozenset[str]] = {}
+    for parent, folders, files in os.walk(folder, onerror=_only_root(folder)):
+        here = Path(parent)
+        owners = taken.get(here.parent, frozenset()) if here != folder else frozenset[str]()
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if found := plugins.recognise(here, without=owners):
+            name, adapter, recognition = found
+            owners |= {name}
+            yield Log(here, adapter, recognition)
+        taken[here] = owners
+        for file in sorted(files):
+            path = here / file
+            if file.startswith(".") or not path.is_file():
+                continue
+            try:
+                found = plugins.recognise(path, without=owners)
+            except OSError as error:
+                raise UsageError(_unreadable(path, error)) from error
+            if found:
+                yield Log(path, found[1], found[2])
+
+
+def _only_root(folder: Path) -> Callable[[OSError], None]:
+    def told(error: OSError) -> None:
+        # A folder below that can't be listed costs its own logs only; the one asked for costs all.
+        if error.filename is not None and Path(error.filename) == folder:
+            raise UsageError(_unreadable(folder, error)) from error
+
+    return told
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    cure = {
+        FileNotFoundError: "; check the path",
+        PermissionError: "; run as somebody who may read it",
+    }.get(type(error), "")
+    return f"{path}: can't be read: {error.strerror or error}{cure}"
+
+
+def _tell_terminal(text: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
+class _Progress:
+    """Tells how far the reading of one log is, at most once a second and not before `QUIET_S`."""
+
+    def __init__(self, path: Path, talk: Talk) -> None:
+        self.path = path
+        self.talk = talk
+        self.next_at = time.monotonic() + QUIET_S
+        self.told = False
+
+    def at(self, run: str, points: int) -> None:
+        if time.monotonic() >= self.next_at:
+            self.talk(f"reading {self.path}: run {run!r}, {points:,} points")
+            self.told = True
+            self.next_at = time.monotonic() + 1.0
+
+    def end(self) -> None:
+        if self.told:
+            self.talk("")
