@@ -1,0 +1,124 @@
+from pathlib import Path
+
+import pytest
+
+from tests.support.plugin_site import TOY, installed
+from wtwin_watch.errors import UsageError
+from wtwin_watch.ingest import finished
+from wtwin_watch.ingest.finished import find_logs, read_logs
+from wtwin_watch.metrics import Names
+from wtwin_watch.model import Point
+
+
+@pytest.fixture(autouse=True)
+def toys(tmp_path_factory: pytest.TempPathFactory):
+    site = tmp_path_factory.mktemp("site")
+    with installed(site, modules={"acme_toy": TOY}, adapters={"toy": "acme_toy:ToySource"}):
+        yield
+
+
+def test_a_finished_log_is_read_to_its_end(tmp_path: Path):
+    path = tmp_path / "run7.toy"
+    path.write_text("1 9.5\n2 9.0\njunk\n3 8.5\njunk\n")
+
+    [run] = read_logs(path, Names(loss="my loss"))
+
+    assert run.points == [
+        Point("my loss", 1, 9.5),
+        Point("my loss", 2, 9.0),
+        Point("my loss", 3, 8.5),
+    ]
+    assert (run.log, run.name, run.format) == (str(path), "run7", "toy")
+    assert (run.step_name, run.skipped, run.restarts) == ("line", {"junk": 2}, 0)
+
+
+def test_points_that_a_restart_replaces_are_left_out(tmp_path: Path):
+    path = tmp_path / "run.toy"
+    path.write_text("1 9\n2 8\n3 7\nback 2\n2 8.5\n3 7.5\n")
+
+    [run] = read_logs(path, Names())
+
+    assert [(p.step, p.value) for p in run.points] == [(1, 9), (2, 8.5), (3, 7.5)]
+    assert run.restarts == 1
+
+
+def test_a_log_that_begins_anew_forgets_what_was_before(tmp_path: Path):
+    path = tmp_path / "run.toy"
+    path.write_text("1 9\n2 8\nanew\n1 5\n")
+
+    [run] = read_logs(path, Names())
+
+    assert [(p.step, p.value) for p in run.points] == [(1, 5)]
+
+
+def test_a_folder_gives_every_log_in_it_and_passes_over_the_rest(tmp_path: Path):
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "b.toy").write_text("1 1\n")
+    (tmp_path / "README.md").write_text("no log")
+    (tmp_path / "x.bad").write_text("")
+    (tmp_path / ".git" / "hidden.toy").write_text("1 1\n")
+    (tmp_path / "deep" / "er" / "a.toy").write_text("1 2\n")
+
+    runs = read_logs(tmp_path, Names())
+
+    assert [run.name for run in runs] == ["b", "a"]
+    assert [log.path.name for log in find_logs(tmp_path)] == ["b.toy", "x.bad", "a.toy"]
+
+
+def test_what_lies_in_a_folder_that_is_itself_a_log_is_read_once(tmp_path: Path):
+    (tmp_path / "box" / "sub").mkdir(parents=True)
+    (tmp_path / "box" / "toys").write_text("1 1\n")
+    (tmp_path / "box" / "part.toy").write_text("1 1\n")
+    (tmp_path / "box" / "sub" / "part.toy").write_text("1 1\n")
+    (tmp_path / "c.toy").write_text("1 3\n")
+
+    runs = read_logs(tmp_path, Names())
+
+    assert [(run.name, run.format) for run in runs] == [("c", "toy"), ("toys", "toybox")]
+
+
+def test_a_folder_itself_can_be_one_log(tmp_path: Path):
+    (tmp_path / "toys").write_text("1 1\n2 2\n")
+
+    [run] = read_logs(tmp_path, Names())
+
+    assert run.format == "toybox"
+    assert len(run.points) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("absent.toy", None, "No such file or directory; check the path"),
+        ("thing.zzz", "hello", "not a log this program knows"),
+        ("thing.bad", "hello", "it is bad"),
+        ("thing.toy", "1 1\nbroken\n", "the toy is broken"),
+    ],
+)
+def test_a_path_that_is_no_readable_log_is_refused_with_the_reason(
+    tmp_path: Path, name: str, content: str | None, reason: str
+):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+
+    with pytest.raises(UsageError, match=reason):
+        read_logs(tmp_path / name, Names())
+
+
+def test_a_folder_without_logs_is_refused(tmp_path: Path):
+    (tmp_path / "notes.txt").write_text("no log")
+
+    with pytest.raises(UsageError, match="no log in this folder"):
+        read_logs(tmp_path, Names())
+
+
+def test_a_long_reading_is_talked_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(finished, "QUIET_S", 0.0)
+    path = tmp_path / "run.toy"
+    path.write_text("1 9\n2 8\n3 7\n")
+    talk: list[str] = []
+
+    read_logs(path, Names(), talk.append)
+
+    assert talk == [f"reading {path}: run 'run', 2 points", ""]
