@@ -8,7 +8,8 @@
     ├── SourceError     a source, or one run of it, can't be read now                       (exit 69)
     ├── DeliveryError   a notification was not delivered; says whether trying again can help
     ├── SnapshotError   a stored monitor state can't be read by this version
-    └── StoreError      the database can't be opened, or is held by another daemon
+    └── StoreError      the database can't be opened, or is held by another daemon        (exit 69)
+        └── OwnershipLost   another daemon has taken the database over
 """
 
 from __future__ import annotations
@@ -65,3 +66,7 @@ class StoreError(WtwinWatchError):
     """The database can't be opened, migrated or written, or another daemon holds it."""
 
     exit_code = 69
+
+
+class OwnershipLost(StoreError):
+    """Another daemon has taken the database over, so this one must stop writing and end."""

@@ -145,7 +145,14 @@ def _begin(previous: Alert | None, begun: Alert, now: float, policy: Policy) -> 
 
 
 def _change(alert: Alert, detection: Detection, now: float) -> list[Transition]:
-    changed = replace(alert, kind=detection.kind, severity=detection.severity, detection=detection)
+    worse = _WEIGHT[detection.severity] > _WEIGHT[alert.severity]
+    changed = replace(
+        alert,
+        kind=detection.kind,
+        severity=detection.severity,
+        detection=detection,
+        held_until=None if worse else alert.held_until,
+    )
     same = (alert.kind, alert.severity) == (detection.kind, detection.severity)
     told = alert.state is AlertState.FIRING and not alert.quiet and not same
     return [Transition(changed, Reason.KIND, now, Event.CHANGED if told else None)]

@@ -1,1 +1,11 @@
-"""Everything the watcher knows, in one database."""
+"""Everything the watcher knows, in one database: where each run stands, alerts, and the outbox."""
+
+from wtwin_watch.store.store import (
+    Checkpoint,
+    OutboxEntry,
+    RunRecord,
+    SourceRecord,
+    Store,
+)
+
+__all__ = ["Checkpoint", "OutboxEntry", "RunRecord", "SourceRecord", "Store"]

@@ -1,0 +1,50 @@
+"""Records to JSON text and back. NaN and infinities travel as strings, so the text is always JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter
+
+from wtwin_watch.model import Alert, Run
+
+_alert = TypeAdapter(Alert)
+_run = TypeAdapter(Run)
+
+
+def dumps(value: Any) -> str:
+    """JSON text of plain data; a number that JSON lacks becomes ``"NaN"`` or ``"Infinity"``."""
+    return orjson.dumps(_plain(value)).decode()
+
+
+def loads(text: str | None) -> Any:
+    """Plain data of JSON text; None stays None."""
+    return None if text is None else orjson.loads(text)
+
+
+def dump_record(record: Alert | Run) -> str:
+    """JSON text of a record."""
+    return dumps(asdict(record))
+
+
+def load_alert(text: str) -> Alert:
+    """The alert that `dump_record` wrote."""
+    return _alert.validate_json(text)
+
+
+def load_run(text: str) -> Run:
+    """The run that `dump_record` wrote."""
+    return _run.validate_json(text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value

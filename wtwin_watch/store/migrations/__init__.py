@@ -1,0 +1,1 @@
+"""Alembic's home inside the package, so that an installed wheel can migrate its database."""

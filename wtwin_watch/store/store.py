@@ -1,0 +1,442 @@
+"""The store: what the daemon asks of its database, one method a question."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from wtwin_watch.alerting.lifecycle import Transition
+from wtwin_watch.errors import OwnershipLost, StoreError
+from wtwin_watch.model import Alert, AlertState, Cursor, Event, Family, Receipt, Run, RunKey
+from wtwin_watch.store import codec, database, owner, tables
+from wtwin_watch.store.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """Where a run stands: what belongs together in one checkpoint."""
+
+    run: Run
+    cursor: Cursor | None
+    monitor: Mapping[str, Any] | None
+    backlog: bool
+    """Its history isn't read to the end yet, so nobody is told about what is found."""
+    first_seen_at: float
+    position: str | None = None
+    step_name: str | None = None
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    points: int = 0
+    last_step: float | None = None
+    last_loss: float | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxEntry:
+    """A notification to deliver: ``id`` is its idempotency key, ``attempts`` those made so far."""
+
+    id: str
+    receiver: str
+    event: Event
+    alert: Alert
+    run: Run
+    created_at: float
+    attempts: int = 0
+    next_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What is written together: one run (or none, for a source), its transitions and notifications."""
+
+    record: RunRecord | None = None
+    transitions: Sequence[Transition] = ()
+    notifications: Sequence[OutboxEntry] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """How a source is doing. Times in unix seconds; ``down_since`` None means it answers."""
+
+    name: str
+    adapter: str
+    seen_at: float | None = None
+    error: str | None = None
+    down_since: float | None = None
+
+
+class Store:
+    """A database owned by this process. Reads come from any thread, writes go through one."""
+
+    def __init__(self, url: sa.URL) -> None:
+        self.url = url
+        self._token = uuid.uuid4().hex
+        self._owned = False
+        database.make_place(url)
+        self._write_engine = database.connect(url, writes=True)
+        database.migrate(self._write_engine)
+        self._read_engine = database.connect(url, writes=False)
+        self._writer = Writer(self._write_engine, self._check_ownership)
+
+    def close(self) -> None:
+        """Give the database up."""
+        if self._owned:
+            self._writer.submit(
+                lambda c: c.execute(
+                    sa.delete(tables.owner).where(tables.owner.c.token == self._token)
+                )
+            )
+        self._writer.close()
+        self._write_engine.dispose()
+        self._read_engine.dispose()
+
+    # -- ownership -------------------------------------------------------------------------------
+
+    def claim(self, now: float) -> None:
+        """Become the owner. Raises `StoreError` where another daemon is."""
+        me = owner.this_process()
+
+        def work(connection: sa.Connection) -> None:
+            row = connection.execute(sa.select(tables.owner)).one_or_none()
+            if row is not None:
+                holder = codec.loads(row.holder_json)
+                if owner.is_alive(holder, row.heartbeat_at, now, me, owner.process_start):
+                    raise StoreError(
+                        f"another daemon watches with the state {database.shown(self.url)}:"
+                        f" process {holder['pid']} on {holder['host']}, last heard"
+                        f" {max(0.0, now - row.heartbeat_at):.0f} s ago;"
+                        " stop it, or give this one a place of its own with --state"
+                    )
+                connection.execute(sa.delete(tables.owner).where(tables.owner.c.token == row.token))
+            connection.execute(
+                sa.insert(tables.owner).values(
+                    id=1,
+                    token=self._token,
+                    holder_json=codec.dumps(dict(me)),
+                    started_at=now,
+                    heartbeat_at=now,
+                    status="starting",
+                )
+            )
+
+        self._writer.write(work)
+        self._owned = True
+
+    def heartbeat(self, now: float, status: str) -> None:
+        """Say that this daemon lives, and what it is doing."""
+        self._writer.write(
+            lambda c: c.execute(
+                sa.update(tables.owner)
+                .where(tables.owner.c.token == self._token)
+                .values(heartbeat_at=now, status=status)
+            )
+        )
+
+    def _check_ownership(self, connection: sa.Connection) -> None:
+        if not self._owned:
+            return
+        token = connection.execute(sa.select(tables.owner.c.token)).scalar_one_or_none()
+        if token != self._token:
+            raise OwnershipLost("another daemon has taken over the state database; this one stops")
+
+    def forget(self) -> None:
+        """Delete all that is known, except who owns the database."""
+
+        def work(connection: sa.Connection) -> None:
+            for table in tables.metadata.sorted_tables:
+                if table is not tables.owner:
+                    connection.execute(sa.delete(table))
+
+        self._writer.write(work)
+
+    # -- runs and alerts -------------------------------------------------------------------------
+
+    def save(self, checkpoints: Sequence[Checkpoint], now: float) -> None:
+        """Write ``checkpoints`` in one transaction and return when they are on disk."""
+
+        def work(connection: sa.Connection) -> None:
+            for checkpoint in checkpoints:
+                _save(connection, checkpoint, now)
+
+        self._writer.write(work)
+
+    def run_records(self, source: str) -> list[RunRecord]:
+        """Every run of a source as it was last saved."""
+        with self._read_engine.connect() as connection:
+            rows = connection.execute(sa.select(tables.runs).where(tables.runs.c.source == source))
+            return [
+                RunRecord(
+                    run=codec.load_run(row.run_json),
+                    cursor=codec.loads(row.cursor_json),
+                    monitor=codec.loads(row.monitor_json),
+                    backlog=row.backlog,
+                    first_seen_at=row.first_seen_at,
+                    position=row.position,
+                    step_name=row.step_name,
+                    skipped=codec.loads(row.skipped_json),
+                    roles=codec.loads(row.roles_json),
+                    points=row.points,
+                    last_step=row.last_step,
+                    last_loss=row.last_loss,
+                    error=row.error,
+                )
+                for row in rows
+            ]
+
+    def latest_alerts(self, source: str) -> dict[RunKey, dict[Family, Alert]]:
+        """The latest alert of each (run, family) of a source, open or not."""
+        t = tables.alerts.c
+        newest = (
+            sa.select(t.run, t.family, sa.func.max(t.started_at).label("started_at"))
+            .where(t.source == source)
+            .group_by(t.run, t.family)
+            .subquery()
+        )
+        query = sa.select(t.alert_json).join(
+            newest,
+            sa.and_(
+                t.source == source,
+                t.run == newest.c.run,
+                t.family == newest.c.family,
+                t.started_at == newest.c.started_at,
+            ),
+        )
+        latest: dict[RunKey, dict[Family, Alert]] = {}
+        with self._read_engine.connect() as connection:
+            for (text,) in connection.execute(query):
+                alert = codec.load_alert(text)
+                families = latest.setdefault(alert.run, {})
+                known = families.get(alert.family)
+                if known is None or alert.open or not known.open:
+                    families[alert.family] = alert
+        return latest
+
+    def save_source(self, record: SourceRecord) -> None:
+        """Note how a source is doing."""
+        values = {
+            "adapter": record.adapter,
+            "seen_at": record.seen_at,
+            "error": record.error,
+            "down_since": record.down_since,
+            "alerts_json": "[]",
+        }
+        self._writer.write(lambda c: _upsert(c, tables.sources, {"name": record.name}, values))
+
+    # -- outbox ----------------------------------------------------------------------------------
+
+    def next_notification(self, receiver: str) -> OutboxEntry | None:
+        """The notification that ``receiver`` should be sent next: the earliest due one.
+
+        Within an alert the order is kept: a later one waits for those before it.
+        """
+        t = tables.outbox.c
+        waiting = (
+            sa.select(t.alert_id, sa.func.min(t.seq).label("seq"))
+            .where(t.receiver == receiver, t.state == "waiting")
+            .group_by(t.alert_id)
+            .subquery()
+        )
+        query = (
+            sa.select(tables.outbox)
+            .join(waiting, sa.and_(t.receiver == receiver, t.seq == waiting.c.seq))
+            .order_by(t.next_at, t.seq)
+            .limit(1)
+        )
+        with self._read_engine.connect() as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            return None
+        body = codec.loads(row.body_json)
+        return OutboxEntry(
+            id=row.id,
+            receiver=row.receiver,
+            event=Event(row.event),
+            alert=codec.load_alert(codec.dumps(body["alert"])),
+            run=codec.load_run(codec.dumps(body["run"])),
+            created_at=row.created_at,
+            attempts=row.attempts,
+            next_at=row.next_at,
+        )
+
+    def receipt(self, receiver: str, alert_id: str) -> Mapping[str, Any] | None:
+        """What ``receiver`` answered to the first message about this alert."""
+        t = tables.receipts.c
+        query = sa.select(t.receipt_json).where(t.receiver == receiver, t.alert_id == alert_id)
+        with self._read_engine.connect() as connection:
+            text = connection.execute(query).scalar_one_or_none()
+        found: Mapping[str, Any] | None = codec.loads(text)
+        return found
+
+    def mark_sent(self, entry: OutboxEntry, receipt: Receipt, now: float) -> None:
+        """Note that ``entry`` was delivered."""
+
+        def work(connection: sa.Connection) -> None:
+            _settle(connection, entry.id, "sent", now, attempts=entry.attempts + 1, error=None)
+            if receipt.data:
+                _upsert(
+                    connection,
+                    tables.receipts,
+                    {"receiver": entry.receiver, "alert_id": entry.alert.id},
+                    {"receipt_json": codec.dumps(dict(receipt.data))},
+                )
+
+        self._writer.write(work)
+
+    def mark_failed(self, entry: OutboxEntry, error: str, next_at: float) -> None:
+        """Note that ``entry`` is to be tried again at ``next_at``."""
+        self._writer.write(
+            lambda c: c.execute(
+                sa.update(tables.outbox)
+                .where(tables.outbox.c.id == entry.id)
+                .values(attempts=entry.attempts + 1, next_at=next_at, error=error)
+            )
+        )
+
+    def mark_parked(self, entry: OutboxEntry, error: str, now: float) -> None:
+        """Note that ``entry`` can't be delivered until a person has changed something."""
+        self._writer.write(
+            lambda c: _settle(c, entry.id, "parked", now, attempts=entry.attempts + 1, error=error)
+        )
+
+    def park_strangers(self, receivers: Iterable[str], now: float) -> int:
+        """Park what waits for receivers that are no longer configured; says how many."""
+        t = tables.outbox.c
+
+        def work(connection: sa.Connection) -> int:
+            result = connection.execute(
+                sa.update(tables.outbox)
+                .where(t.state == "waiting", t.receiver.not_in(list(receivers)))
+                .values(state="parked", error="the receiver is no longer configured", done_at=now)
+            )
+            return result.rowcount
+
+        return self._writer.write(work)
+
+    def prune(self, before: float) -> None:
+        """Delete what was delivered, and alerts that were resolved, before this time."""
+        t = tables
+
+        def work(connection: sa.Connection) -> None:
+            connection.execute(
+                sa.delete(t.outbox).where(t.outbox.c.state == "sent", t.outbox.c.done_at < before)
+            )
+            old = (
+                sa.select(t.alerts.c.id)
+                .where(
+                    t.alerts.c.state == AlertState.RESOLVED.value, t.alerts.c.started_at < before
+                )
+                .where(t.alerts.c.id.not_in(sa.select(t.outbox.c.alert_id)))
+            )
+            connection.execute(sa.delete(t.transitions).where(t.transitions.c.alert_id.in_(old)))
+            connection.execute(sa.delete(t.receipts).where(t.receipts.c.alert_id.in_(old)))
+            connection.execute(sa.delete(t.alerts).where(t.alerts.c.id.in_(old)))
+
+        self._writer.write(work)
+
+    def waiting(self) -> int:
+        """How many notifications wait to be delivered."""
+        query = sa.select(sa.func.count()).where(tables.outbox.c.state == "waiting")
+        with self._read_engine.connect() as connection:
+            return connection.execute(query).scalar_one()
+
+    def firing(self) -> int:
+        """How many alerts are firing that people are told about."""
+        t = tables.alerts.c
+        query = sa.select(sa.func.count()).where(
+            t.state == AlertState.FIRING.value, t.quiet.is_(False)
+        )
+        with self._read_engine.connect() as connection:
+            return connection.execute(query).scalar_one()
+
+
+def _save(connection: sa.Connection, checkpoint: Checkpoint, now: float) -> None:
+    if checkpoint.record is not None:
+        record = checkpoint.record
+        key = {"source": record.run.key.source, "run": record.run.key.run}
+        values = {
+            "run_json": codec.dump_record(record.run),
+            "cursor_json": None if record.cursor is None else codec.dumps(dict(record.cursor)),
+            "monitor_json": None if record.monitor is None else codec.dumps(dict(record.monitor)),
+            "position": record.position,
+            "backlog": record.backlog,
+            "skipped_json": codec.dumps(dict(record.skipped)),
+            "roles_json": codec.dumps(dict(record.roles)),
+            "step_name": record.step_name,
+            "points": record.points,
+            "last_step": record.last_step,
+            "last_loss": record.last_loss,
+            "error": record.error,
+            "first_seen_at": record.first_seen_at,
+            "saved_at": now,
+        }
+        _upsert(connection, tables.runs, key, values)
+    for transition in checkpoint.transitions:
+        _save_transition(connection, transition)
+    for entry in checkpoint.notifications:
+        seq = connection.execute(
+            sa.select(sa.func.coalesce(sa.func.max(tables.outbox.c.seq), 0) + 1)
+        ).scalar_one()
+        body = f'{{"alert":{codec.dump_record(entry.alert)},"run":{codec.dump_record(entry.run)}}}'
+        connection.execute(
+            sa.insert(tables.outbox).values(
+                id=entry.id,
+                seq=seq,
+                receiver=entry.receiver,
+                alert_id=entry.alert.id,
+                event=entry.event.value,
+                body_json=body,
+                created_at=entry.created_at,
+                state="waiting",
+                attempts=0,
+                next_at=entry.next_at,
+            )
+        )
+
+
+def _save_transition(connection: sa.Connection, transition: Transition) -> None:
+    alert = transition.alert
+    values = {
+        "source": alert.run.source,
+        "run": alert.run.run,
+        "family": alert.family.value,
+        "state": alert.state.value,
+        "severity": alert.severity.value,
+        "fingerprint": alert.fingerprint,
+        "started_at": alert.started_at,
+        "quiet": alert.quiet,
+        "alert_json": codec.dump_record(alert),
+    }
+    _upsert(connection, tables.alerts, {"id": alert.id}, values)
+    connection.execute(
+        sa.insert(tables.transitions).values(
+            alert_id=alert.id,
+            at=transition.at,
+            state=alert.state.value,
+            reason=transition.reason.value,
+            event=transition.event.value if transition.event else None,
+            summary=alert.outcome or alert.detection.summary,
+        )
+    )
+
+
+def _settle(
+    connection: sa.Connection, id_: str, state: str, now: float, *, attempts: int, error: str | None
+) -> None:
+    connection.execute(
+        sa.update(tables.outbox)
+        .where(tables.outbox.c.id == id_)
+        .values(state=state, attempts=attempts, error=error, done_at=now)
+    )
+
+
+def _upsert(
+    connection: sa.Connection, table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]
+) -> None:
+    where = sa.and_(*(table.c[name] == value for name, value in key.items()))
+    if connection.execute(sa.update(table).where(where).values(**values)).rowcount == 0:
+        connection.execute(sa.insert(table).values(**key, **values))

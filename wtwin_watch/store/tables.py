@@ -1,0 +1,123 @@
+"""The tables. Times are unix seconds; a column ending in ``_json`` holds JSON text of a versioned form."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+metadata = MetaData()
+
+_serial = BigInteger().with_variant(Integer, "sqlite")
+
+# Which daemon owns this database: one row.
+owner = Table(
+    "owner",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("token", String(64), nullable=False),
+    Column("holder_json", Text, nullable=False),
+    Column("started_at", Double, nullable=False),
+    Column("heartbeat_at", Double, nullable=False),
+    Column("status", Text, nullable=False),
+)
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("name", String(200), primary_key=True),
+    Column("adapter", String(100), nullable=False),
+    Column("seen_at", Double),
+    Column("error", Text),
+    Column("down_since", Double),
+    Column("alerts_json", Text, nullable=False),
+)
+
+# Where each run stands: the cursor and the monitor's state that belong together.
+runs = Table(
+    "runs",
+    metadata,
+    Column("source", String(200), primary_key=True),
+    Column("run", Text, primary_key=True),
+    Column("run_json", Text, nullable=False),
+    Column("cursor_json", Text),
+    Column("monitor_json", Text),
+    Column("position", Text),
+    Column("backlog", Boolean, nullable=False),
+    Column("skipped_json", Text, nullable=False),
+    Column("roles_json", Text, nullable=False),
+    Column("step_name", Text),
+    Column("points", BigInteger, nullable=False),
+    Column("last_step", Double),
+    Column("last_loss", Double),
+    Column("error", Text),
+    Column("first_seen_at", Double, nullable=False),
+    Column("saved_at", Double, nullable=False),
+)
+
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("source", String(200), nullable=False),
+    Column("run", Text, nullable=False),
+    Column("family", String(20), nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("severity", String(20), nullable=False),
+    Column("fingerprint", String(16), nullable=False),
+    Column("started_at", Double, nullable=False),
+    Column("quiet", Boolean, nullable=False),
+    Column("alert_json", Text, nullable=False),
+    Index("alerts_by_run", "source", "run", "family", "started_at"),
+    Index("alerts_by_state", "state"),
+)
+
+# Every change of an alert and the reason for it, told or not.
+transitions = Table(
+    "transitions",
+    metadata,
+    Column("seq", _serial, primary_key=True, autoincrement=True),
+    Column("alert_id", String(40), nullable=False, index=True),
+    Column("at", Double, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("reason", String(60), nullable=False),
+    Column("event", String(20)),
+    Column("summary", Text, nullable=False),
+)
+
+# Notifications not yet delivered, and those that were: the idempotency key is the primary key.
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("seq", _serial, nullable=False),
+    Column("receiver", String(200), nullable=False),
+    Column("alert_id", String(40), nullable=False),
+    Column("event", String(20), nullable=False),
+    Column("body_json", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("next_at", Double, nullable=False),
+    Column("error", Text),
+    Column("done_at", Double),
+    Index("outbox_waiting", "receiver", "state", "seq"),
+)
+
+# What a receiver answered to the first message about an alert, so that later ones can edit it.
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("receiver", String(200), primary_key=True),
+    Column("alert_id", String(40), primary_key=True),
+    Column("receipt_json", Text, nullable=False),
+)
