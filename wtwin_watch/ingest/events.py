@@ -1,0 +1,73 @@
+"""File events hasten a look; they are never needed for one.
+
+inotify is silent on NFS, Lustre and the like, and its watches are limited, so whatever goes wrong here is
+said once and polling goes on alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import structlog
+from watchdog.events import (
+    EVENT_TYPE_CLOSED,
+    EVENT_TYPE_CREATED,
+    EVENT_TYPE_DELETED,
+    EVENT_TYPE_MODIFIED,
+    EVENT_TYPE_MOVED,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+from watchdog.observers import Observer
+
+log = structlog.get_logger("wtwin_watch.ingest")
+
+# Our own reading opens and closes files too: those events must not wake us.
+_CHANGES = {
+    EVENT_TYPE_CLOSED,
+    EVENT_TYPE_CREATED,
+    EVENT_TYPE_DELETED,
+    EVENT_TYPE_MODIFIED,
+    EVENT_TYPE_MOVED,
+}
+
+
+class _Handler(FileSystemEventHandler):
+    def __init__(self, hint: Callable[[], None]) -> None:
+        self._hint = hint
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.event_type in _CHANGES:
+            self._hint()
+
+
+class FileEvents:
+    """Watches folders and calls back, from a thread of its own, when something in them changes."""
+
+    def __init__(self) -> None:
+        self._observer = Observer()
+        self._observer.daemon = True
+        self._watched: set[tuple[str, Path]] = set()
+        self._running = False
+        self._useless = False
+
+    def watch(self, name: str, roots: Iterable[Path], hint: Callable[[], None]) -> None:
+        """Watch ``roots`` for the source ``name``; those watched already or not there are passed over."""
+        for root in roots:
+            if self._useless or (name, root) in self._watched or not root.is_dir():
+                continue
+            try:
+                if not self._running:
+                    self._observer.start()
+                    self._running = True
+                self._observer.schedule(_Handler(hint), str(root), recursive=True)
+                self._watched.add((name, root))
+            except OSError as error:
+                self._useless = True
+                log.warning("file events unavailable, polling alone", error=str(error))
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._running:
+            self._observer.stop()

@@ -1,0 +1,123 @@
+"""One watched run: its monitor, its alerts and where reading stands. Fed with batches, it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from wtwin_watch.alerting import lifecycle
+from wtwin_watch.alerting.lifecycle import Policy, Transition
+from wtwin_watch.metrics import Names
+from wtwin_watch.model import Alert, Batch, Cursor, Family, Run
+from wtwin_watch.monitor.run import RunMonitor
+from wtwin_watch.store import RunRecord
+
+
+@dataclass(slots=True)
+class WatchedRun:
+    """A run in the hands of the engine, the only thread that touches it."""
+
+    run: Run
+    monitor: RunMonitor
+    first_seen_at: float
+    backlog: bool = True
+    cursor: Cursor | None = None
+    alerts: dict[Family, Alert] = field(default_factory=dict)
+    position: str | None = None
+    step_name: str | None = None
+    skipped: dict[str, int] = field(default_factory=dict)
+    continued: bool = False
+    """It was known before this start, and the first fetch since then isn't done yet."""
+    # polling
+    fetching: bool = False
+    """A fetch is in flight."""
+    fetching_version: str | None = None
+    fetched_version: str | None = None
+    failures: int = 0
+    retry_at: float = 0.0
+    error: str | None = None
+    dirty: bool = False
+    saved_at: float = 0.0
+
+    def wants_fetch(self, now: float) -> bool:
+        """Whether there may be something to read, and nothing forbids to look."""
+        if self.fetching or now < self.retry_at:
+            return False
+        version = self.run.version
+        return version is None or version != self.fetched_version or self.failures > 0
+
+    def take(
+        self,
+        batch: Batch,
+        now: float,
+        policy: Policy,
+        old_after_s: float,
+        new_id: Callable[[], str],
+    ) -> list[Transition]:
+        """Feed ``batch`` to the monitor and the alerts; returns what changed."""
+        detections = []
+        if batch.restart is not None:
+            detections += self.monitor.restart(batch.restart.step, batch.restart.reason)
+        detections += self.monitor.feed(batch.points)
+        alerts, transitions = lifecycle.step(
+            self.run.key, self.alerts, detections, now, policy, new_id, quiet=self.backlog
+        )
+        if self.backlog and not batch.more:
+            self.backlog = False
+            activity = self.run.last_activity
+            old = activity is not None and now - activity > old_after_s
+            alerts, told = lifecycle.end_of_backlog(alerts, now, policy, old)
+            transitions += told
+        self.alerts = dict(alerts)
+        self.dirty |= bool(transitions or batch.points) or batch.cursor != self.cursor
+        self.cursor = batch.cursor
+        self.position = batch.position or self.position
+        self.step_name = batch.step_name or self.step_name
+        for reason, count in batch.skipped.items():
+            self.skipped[reason] = self.skipped.get(reason, 0) + count
+        return transitions
+
+    def advance(self, now: float, policy: Policy) -> list[Transition]:
+        """Let time fire what is pending."""
+        alerts, transitions = lifecycle.advance(self.alerts, now, policy)
+        self.alerts = dict(alerts)
+        return transitions
+
+    def record(self) -> RunRecord:
+        """What a checkpoint keeps of it."""
+        return RunRecord(
+            run=self.run,
+            cursor=self.cursor,
+            monitor=self.monitor.snapshot(),
+            backlog=self.backlog,
+            first_seen_at=self.first_seen_at,
+            position=self.position,
+            step_name=self.step_name,
+            skipped=dict(self.skipped),
+            roles={role.value: name for role, name in self.monitor.roles.items()},
+            points=self.monitor.points,
+            last_step=self.monitor.last_step,
+            last_loss=self.monitor.last_loss,
+            error=self.error,
+        )
+
+
+def restored(
+    record: RunRecord, alerts: dict[Family, Alert], names: Names, detector: object
+) -> WatchedRun:
+    """A run as it was last saved. Raises `SnapshotError` where its monitor's state can't be read."""
+    monitor = RunMonitor(names, detector)
+    if record.monitor is not None:
+        monitor = RunMonitor.restore(record.monitor, names, detector)
+    return WatchedRun(
+        run=record.run,
+        monitor=monitor,
+        first_seen_at=record.first_seen_at,
+        backlog=record.backlog,
+        cursor=record.cursor,
+        alerts=alerts,
+        position=record.position,
+        step_name=record.step_name,
+        skipped=dict(record.skipped),
+        continued=record.cursor is not None,
+    )

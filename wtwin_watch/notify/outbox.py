@@ -1,0 +1,171 @@
+"""The outbox: one thread a receiver delivers what waits for it, and a dead receiver delays nobody else.
+
+Delivery is at least once: a notification is marked sent after the receiver took it, so a crash between
+the two sends it again, with the same idempotency key.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from wtwin_watch.errors import DeliveryError, OwnershipLost, StoreError
+from wtwin_watch.model import Notification, Receipt
+from wtwin_watch.notify import render
+from wtwin_watch.protocols import Clock, Notifier
+from wtwin_watch.store import OutboxEntry, Store
+
+log = structlog.get_logger("wtwin_watch.notify")
+
+DAY_S = 86_400.0
+BACKOFF_S = 2.0
+HOLD_CAP_S = 60.0
+"""A receiver that failed is left alone this long at most before the next notification is tried."""
+GIVE_UP_S = 3 * DAY_S
+IDLE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Try again after ``delay_s``; the receiver as a whole is left alone for ``hold_s``."""
+
+    delay_s: float
+    hold_s: float
+
+
+def after_failure(error: DeliveryError, failures: int, age_s: float, chance: float) -> Retry | None:
+    """Decide what follows the ``failures``-th failure in a row; None: park it, trying again is no use.
+
+    Retry-After is believed up to a day. Without it the delay doubles from `BACKOFF_S` to a day;
+    ``chance`` in [0, 1) is its jitter. A notification older than `GIVE_UP_S` is parked.
+    """
+    if error.permanent or age_s > GIVE_UP_S:
+        return None
+    if error.retry_after_s is not None:
+        wait = min(max(error.retry_after_s, 0.0), DAY_S)
+        return Retry(wait, wait)
+    full = min(DAY_S, BACKOFF_S * 2.0 ** min(failures - 1, 60))
+    wait = full * (1.0 - 0.5 * chance)
+    return Retry(wait, min(wait, HOLD_CAP_S))
+
+
+class Deliverer:
+    """Delivers to one receiver, in a thread of its own."""
+
+    def __init__(
+        self,
+        receiver: str,
+        notifier: Notifier,
+        store: Store,
+        clock: Clock,
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self.receiver = receiver
+        self._notifier = notifier
+        self._store = store
+        self._clock = clock
+        self._failed = failed
+        self._news = threading.Event()
+        self._ending = threading.Event()
+        self._not_before = 0.0
+        self._log = log.bind(receiver=receiver)
+        self._thread = threading.Thread(target=self._run, name=f"to {receiver}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There may be something new to deliver. From any thread."""
+        self._news.set()
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop after the delivery in progress, waiting for it at most ``timeout_s``."""
+        self._ending.set()
+        self._news.set()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            while not self._ending.is_set():
+                self._news.clear()
+                entry = self._store.next_notification(self.receiver)
+                wait = IDLE_S if entry is None else self._wait_for(entry)
+                if entry is None or wait > 0:
+                    self._news.wait(min(wait, IDLE_S))
+                else:
+                    self.deliver(entry)
+        except OwnershipLost as error:
+            self._failed(error)
+        except Exception as error:
+            self._log.exception("delivery stopped")
+            self._failed(error)
+
+    def _wait_for(self, entry: OutboxEntry) -> float:
+        return max(
+            entry.next_at - self._clock.time(), self._not_before - self._clock.monotonic(), 0.0
+        )
+
+    def deliver(self, entry: OutboxEntry) -> None:
+        """Send one notification and note what came of it."""
+        notification = Notification(
+            id=entry.id,
+            receiver=self.receiver,
+            event=entry.event,
+            alert=entry.alert,
+            run=entry.run,
+            message=render.message(entry.event, entry.alert, entry.run),
+            created_at=entry.created_at,
+            attempt=entry.attempts + 1,
+            previous=self._store.receipt(self.receiver, entry.alert.id),
+        )
+        try:
+            receipt = self._notifier.send(notification)
+        except DeliveryError as error:
+            self._note_failure(entry, error)
+        except Exception as error:
+            # The text of an unexpected error may hold a URL or a token: its class must do.
+            self._note_failure(entry, DeliveryError(f"the notifier failed: {type(error).__name__}"))
+        else:
+            self._not_before = self._clock.monotonic() + self._notifier.min_interval_s
+            self._note_sent(entry, receipt)
+
+    def _note_sent(self, entry: OutboxEntry, receipt: Receipt) -> None:
+        self._patiently(lambda: self._store.mark_sent(entry, receipt, self._clock.time()))
+        self._log.info(
+            "notification sent", event_told=entry.event.value, run=entry.run.name, id=entry.id
+        )
+
+    def _note_failure(self, entry: OutboxEntry, error: DeliveryError) -> None:
+        now = self._clock.time()
+        retry = after_failure(error, entry.attempts + 1, now - entry.created_at, random.random())
+        if retry is None:
+            self._patiently(lambda: self._store.mark_parked(entry, str(error), now))
+            self._log.error("notification parked", error=str(error), run=entry.run.name)
+            return
+        self._not_before = self._clock.monotonic() + retry.hold_s
+        self._patiently(lambda: self._store.mark_failed(entry, str(error), now + retry.delay_s))
+        if entry.attempts == 0:
+            self._log.warning(
+                "notification not delivered, trying again",
+                error=str(error),
+                run=entry.run.name,
+                retry_in_s=round(retry.delay_s, 1),
+            )
+
+    def _patiently(self, write: Callable[[], None]) -> None:
+        """Insist on noting an outcome: were it lost, the notification would be sent again for ever."""
+        while True:
+            try:
+                write()
+                return
+            except OwnershipLost:
+                raise
+            except StoreError as error:
+                self._log.error("outcome not saved, trying again", error=str(error))
+                if self._ending.wait(5.0):
+                    return

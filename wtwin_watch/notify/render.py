@@ -1,0 +1,83 @@
+"""A notification in words: what a person reads first, in the order it matters. Pure text, no markup."""
+
+from __future__ import annotations
+
+import math
+
+from wtwin_watch.model import Alert, Event, Family, Message, Run
+
+_WHAT = {
+    Family.LOSS: "loss",
+    Family.NONFINITE: "loss",
+    Family.PROGRESS: "progress",
+    Family.STATE: "state",
+    Family.SOURCE: "source",
+}
+
+_TITLES = {
+    "drift": "loss drifts up",
+    "level_shift": "loss jumped up",
+    "spike": "loss spiked",
+    "divergence": "loss diverges",
+    "nonfinite": "loss is not finite",
+    "source_down": "source can't be read",
+}
+
+
+def message(event: Event, alert: Alert, run: Run) -> Message:
+    """Put ``event`` of ``alert`` into words."""
+    detection = alert.detection
+    what = _TITLES.get(alert.kind, f"{_WHAT[alert.family]}: {alert.kind.replace('_', ' ')}")
+    where = run.name
+    if event is Event.RESOLVED:
+        title = f"Resolved: {what} ({where})"
+        summary = alert.outcome or "The alert is resolved."
+    elif event is Event.TEST:
+        title = f"Test: this is what an alert looks like ({where})"
+        summary = "This is a test; nothing is wrong."
+    else:
+        title = f"{alert.severity.value.capitalize()}: {what} ({where})"
+        summary = detection.summary
+    facts = [("Run", where), ("Source", run.key.source)]
+    if run.project:
+        facts.append(("Project", run.project))
+    facts += [
+        (label, text)
+        for label, text in (
+            ("Metric", detection.metric or ""),
+            ("Since step", number(detection.onset_step)),
+            ("Seen at step", number(detection.step)),
+            ("Resolved at step", number(alert.resolved_step)),
+            ("Observed", number(detection.observed)),
+            ("Expected", number(detection.expected)),
+            ("Excess", _excess(alert)),
+            ("Last healthy step", number(detection.last_healthy_step)),
+            ("Score W", number(detection.score)),
+            ("Detector", detection.detector),
+            ("Evidence", "; ".join(detection.evidence)),
+        )
+        if text
+    ]
+    return Message(title, summary, tuple(facts), run.url)
+
+
+def number(value: float | None) -> str:
+    """A number as a person writes it: whole ones without a point, others to five digits."""
+    if value is None:
+        return ""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("infinity" if value > 0 else "-infinity")
+    if value == int(value) and abs(value) < 10**15:
+        return str(int(value))
+    return f"{value:.5g}"
+
+
+def _excess(alert: Alert) -> str:
+    d = alert.detection
+    if d.observed is None or d.expected is None:
+        return ""
+    excess = d.observed - d.expected
+    if not math.isfinite(excess):
+        return ""
+    in_sigma = f" ({excess / d.sigma:+.1f} sigma)" if d.sigma else ""
+    return f"{excess:+.4g}{in_sigma}"

@@ -1,0 +1,122 @@
+"""What the database says about the watcher, for those who only look: read-only, owned by nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from wtwin_watch.errors import StoreError
+from wtwin_watch.model import Alert, AlertState, Run
+from wtwin_watch.store import codec, database, owner, tables
+from wtwin_watch.store.store import SourceRecord
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """Where one run stands. Times in unix seconds."""
+
+    run: Run
+    position: str | None
+    step_name: str | None
+    roles: Mapping[str, str]
+    points: int
+    last_step: float | None
+    last_loss: float | None
+    skipped: Mapping[str, int]
+    backlog: bool
+    error: str | None
+    first_seen_at: float
+    saved_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Everything there is to see. ``running`` says whether a daemon owns the database now."""
+
+    state: str
+    running: bool
+    holder: Mapping[str, object] | None
+    heartbeat_at: float | None
+    line: str
+    """What the daemon last said of itself."""
+    sources: tuple[SourceRecord, ...] = ()
+    runs: tuple[RunStatus, ...] = ()
+    alerts: tuple[Alert, ...] = ()
+    """Those that are open and told, newest first."""
+    outbox: Mapping[str, int] = field(default_factory=dict)
+    """State (waiting, sent, parked) → how many notifications."""
+    undelivered: tuple[tuple[str, str, int, str], ...] = ()
+    """(receiver, state, attempts, last error) of what waits after a failure, or is parked."""
+
+
+def read_status(state: str, now: float) -> Status:
+    """Read the state at ``state`` (a path or URL). Raises `StoreError` where there is none to read."""
+    url = database.database_url(state)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
+        raise StoreError(f"there is no state at {database.shown(url)}: no daemon has run with it")
+    engine = database.connect(url, writes=False)
+    try:
+        with engine.connect() as connection:
+            return _read(connection, database.shown(url), now)
+    except sa.exc.DatabaseError as error:
+        raise StoreError(f"the state {database.shown(url)} can't be read: {error.orig}") from None
+    finally:
+        engine.dispose()
+
+
+def _read(connection: sa.Connection, state: str, now: float) -> Status:
+    t = tables
+    holder_row = connection.execute(sa.select(t.owner)).one_or_none()
+    holder = None if holder_row is None else codec.loads(holder_row.holder_json)
+    sources = [
+        SourceRecord(row.name, row.adapter, row.seen_at, row.error, row.down_since)
+        for row in connection.execute(sa.select(t.sources).order_by(t.sources.c.name))
+    ]
+    runs = [
+        RunStatus(
+            run=codec.load_run(row.run_json),
+            position=row.position,
+            step_name=row.step_name,
+            roles=codec.loads(row.roles_json),
+            points=row.points,
+            last_step=row.last_step,
+            last_loss=row.last_loss,
+            skipped=codec.loads(row.skipped_json),
+            backlog=row.backlog,
+            error=row.error,
+            first_seen_at=row.first_seen_at,
+            saved_at=row.saved_at,
+        )
+        for row in connection.execute(sa.select(t.runs).order_by(t.runs.c.source, t.runs.c.run))
+    ]
+    open_ = (
+        sa.select(t.alerts.c.alert_json)
+        .where(t.alerts.c.state != AlertState.RESOLVED.value, t.alerts.c.quiet.is_(False))
+        .order_by(t.alerts.c.started_at.desc())
+    )
+    counts = connection.execute(
+        sa.select(t.outbox.c.state, sa.func.count()).group_by(t.outbox.c.state)
+    )
+    failed = (
+        sa.select(t.outbox.c.receiver, t.outbox.c.state, t.outbox.c.attempts, t.outbox.c.error)
+        .where(t.outbox.c.state != "sent", t.outbox.c.error.is_not(None))
+        .order_by(t.outbox.c.seq)
+    )
+    return Status(
+        state=state,
+        running=holder is not None
+        and owner.is_alive(
+            holder, holder_row.heartbeat_at, now, owner.this_process(), owner.process_start
+        ),
+        holder=holder,
+        heartbeat_at=None if holder_row is None else holder_row.heartbeat_at,
+        line="" if holder_row is None else holder_row.status,
+        sources=tuple(sources),
+        runs=tuple(runs),
+        alerts=tuple(codec.load_alert(text) for text in connection.execute(open_).scalars()),
+        outbox={state: count for state, count in counts},
+        undelivered=tuple(tuple(row) for row in connection.execute(failed)),
+    )
