@@ -1,0 +1,550 @@
+"""The trend monitor: says when a loss has left its own trend, at a false-alarm rate of your choice."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import replace
+
+from wtwin_watch.monitor.episode import (
+    ACCEPTED,
+    DIVERGENCE,
+    DRIFT,
+    FROZEN,
+    NONFINITE,
+    RECOVERED,
+    ROLLED_BACK,
+    SHORT,
+    SPIKE,
+    STAGNATION,
+    TRANSIENT,
+    Change,
+    Episode,
+    Rise,
+)
+from wtwin_watch.monitor.contrast import Forecast
+from wtwin_watch.monitor.evidence import EARLY_BLOCK, FAST_AFTER, Evidence, as_forecast
+from wtwin_watch.monitor.far import parse_far, threshold
+from wtwin_watch.monitor.ledger import Ledger
+from wtwin_watch.monitor.pace import Course, Pace
+from wtwin_watch.monitor.stagnation import CHECK_EVERY, stagnates
+from wtwin_watch.monitor.wtwin import WTwinState
+
+STEP_FLATTEN, LR_FLATTEN = 8.0, 3.0
+STEP_EFFECT, LR_EFFECT = 5e-4, 2.5e-4
+LARGEST = 1e100
+"""A loss beyond this is taken for this: its square still is a number."""
+LARGEST_STEP = 1e15
+FINITE_AGAIN = 64
+"""A run of so many finite points ends an alert about one that wasn't."""
+EARLY = 256
+"""The early-divergence rule looks at so many first points."""
+SAME_AGAIN = 16
+"""So many identical values in a row may be a frozen loss."""
+SAME_PRIOR = 500
+"""Points without a repetition that are taken for seen."""
+REOPEN_WITHIN = 500
+"""Points after its end within which a rise that comes back is the same episode."""
+LEAST_EXCESS = 0.01
+"""Sigma by which W stays above 0 while an alert lasts."""
+JUMP_AGE = 4
+"""Points from the onset of a jump to its alert, about."""
+
+
+_new_state = tuple.__new__
+"""Makes a state in half the time of its class's own way."""
+
+
+class TrendMonitor:
+    """Watches one loss for leaving its own trend: drifts, jumps, divergence, NaN and frozen values.
+
+    The loss's course in log time is compared, on many scales at once, with a line through what came
+    just before; the line may flatten at any time, never rise. Evidence E is a log-likelihood ratio less
+    the price of looking often, in units of a noise that counts correlation in::
+
+        D = sqrt(2 E)     T = sqrt(2 (ln far - 1.5))     W = Q (D - T)     alert: W > 0
+
+    D reads as a deviation in sigma. ``Q`` is 0 for the first 64 points, 1 after. During an alert the
+    forecast stays as it was before the rise, D - T is the smoothed excess in sigma, and nothing is learned.
+
+    ``far``: mean points between false alarms, or a rate as `parse_far` reads it (``1% per run of 20000
+    points``). ``min_effect``: rises below this share of the loss are ignored, by default 0.0005, and
+    0.00025 in runs with a learning rate. ``history_limit``: keep so many last states; None keeps all, 0 none.
+
+    A point costs some microseconds, and all memory but ``history`` is bounded. Raises `ValueError` for
+    settings that can't be.
+    """
+
+    def __init__(
+        self,
+        far: float | str = 1e5,
+        min_effect: float | None = None,
+        history_limit: int | None = None,
+    ) -> None:
+        if min_effect is not None and not 0.0 <= min_effect < 1.0:
+            raise ValueError(f"min_effect is {min_effect!r}, must be in [0, 1)")
+        if history_limit is not None and history_limit < 0:
+            raise ValueError(f"history_limit is {history_limit!r}, must be at least 0")
+        self.far = parse_far(far)
+        self.min_effect = min_effect
+        self.history_limit = history_limit
+        self._h = threshold(self.far)
+        self._T = math.sqrt(2.0 * self._h)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew: forget everything but the settings."""
+        self._history: deque[WTwinState] | list[WTwinState] = (
+            [] if self.history_limit is None else deque(maxlen=self.history_limit)
+        )
+        self._stored = 0
+        self._first_alert: tuple[int, float] | None = None
+        self._ledger = Ledger()
+        self._rise: Rise | None = None
+        self._nonfinite: Episode | None = None
+        self._finite_run = 0
+        self._frozen: Episode | None = None
+        self._stagnation: Episode | None = None
+        self._closed: tuple[int, int, int] | None = None
+        """The last rise that ended by itself: its number, when in points, and how many it had lasted."""
+        self._points = 0
+        self._begin_run()
+
+    def _begin_run(self) -> None:
+        """Learn from nothing: this is the first run's loss, or another one's."""
+        self._pace = Pace()
+        self._evidence = Evidence(
+            STEP_FLATTEN, STEP_EFFECT if self.min_effect is None else self.min_effect
+        )
+        self._held = False
+        self._value = math.nan
+        self._same = 0
+        self._repeats = 0
+        self._calm = False
+        """Nothing is open, and the next point that goes the usual way can go the short one."""
+        self._differed = False
+        self._first_median = math.nan
+        self._lowest_median = math.nan
+        self._too_high = 0
+        self._next_check = 1000
+
+    # -- a point -----------------------------------------------------------------------------------
+
+    def update(self, step: float, loss: float, lr: float | None = None) -> WTwinState:
+        """Judge one point, and learn from it.
+
+        A step that falls means that the run went back to it; one that repeats is another look at the
+        same place. ``lr``: the learning rate, if the run logs one from its first point on. A point whose
+        step is no finite number is passed over.
+        """
+        if type(loss) is not float:
+            loss = float(loss)
+        if type(step) is not float and type(step) is not int:
+            step = float(step)
+        pace = self._pace
+        # What goes its ordinary way is done here, at once; all else in `_judge`.
+        if self._calm and step - pace.last == pace.calm_stride and loss != self._value:
+            if -LARGEST <= loss <= LARGEST:
+                pace.last = step
+                pace.points += 1
+                pace.waiting.append(step - pace.origin)
+                self._points += 1
+                self._value = loss
+                state = self._weigh(step, loss, loss)
+            else:
+                state = self._judge(step, loss, lr)
+        else:
+            state = self._judge(step, loss, lr)
+            self._calm = (
+                self._same == 0
+                and self._differed
+                and not (pace.holding or self._rise or self._nonfinite or self._frozen)
+            )
+        if state[7] and self._first_alert is None:
+            self._first_alert = (self._stored, step)
+        self._stored += 1
+        self._history.append(state)
+        return state
+
+    def _judge(self, step: float, loss: float, lr: float | None) -> WTwinState:
+        if not -LARGEST_STEP <= step <= LARGEST_STEP:
+            return self._state(step, loss, math.nan, 0.0)
+        self._points += 1
+        y = loss
+        if not -LARGEST <= loss <= LARGEST:
+            if not math.isfinite(loss):
+                return self._not_finite(step, loss)
+            y = LARGEST if loss > 0.0 else -LARGEST
+        if self._nonfinite is not None:
+            self._count_finite(step)
+        pace = self._pace
+        if pace.points == 0:
+            self._choose_clock(lr)
+        course = pace.advance(step, lr)
+        if course is not Course.ON:
+            if course is Course.SKIP:
+                return self._state(step, loss, math.nan, 0.0)
+            self._turn(course, step, lr)
+        if y == self._value:
+            self._repeat(step, y)
+        else:
+            self._differ(step)
+            self._value = y
+        if self._rise is not None:
+            return self._follow(self._rise, step, loss, y)
+        if self._frozen is not None:
+            self._pace.waiting.clear()
+            return self._state(step, loss, self._evidence.expected, 0.0)
+        return self._weigh(step, loss, y)
+
+    def _weigh(self, step: float, loss: float, y: float) -> WTwinState:
+        """Learn from a point that no alert stands in the way of, and say what evidence there is."""
+        evidence = self._evidence
+        if self._pace.holding:
+            fast = self._hold(step, y)
+        else:
+            fast = evidence.push(y)
+            if len(evidence.values) >= evidence.block:
+                self._finish_block(step, y)
+        found = evidence.E
+        if fast > found:
+            found = fast
+        if found > self._h and self._rise is None:
+            self._alarm(step, y, found, fast)
+        t = self._T
+        if self._rise is not None or self._nonfinite is not None:
+            return self._state(step, loss, evidence.expected, math.sqrt(2.0 * found))
+        if evidence.n <= FAST_AFTER:
+            return WTwinState(step, loss, evidence.expected, 0.0, 0.0, t, 0.0, False)
+        d = math.sqrt(2.0 * found)
+        return _new_state(WTwinState, (step, loss, evidence.expected, d, 1.0, t, d - t, False))
+
+    def _state(self, step: float, loss: float, expected: float, d: float) -> WTwinState:
+        """Say what is known, the alerts that are open included."""
+        t = self._T
+        if self._rise is not None:
+            d = max(d, t + max(self._rise.excess_sigma, LEAST_EXCESS))
+        if self._frozen is not None:
+            d = max(d, t + self._frozen.score)
+        if self._nonfinite is not None:
+            share = self._finite_run / FINITE_AGAIN
+            d = max(d, t * (2.0 - share)) if math.isfinite(loss) else math.inf
+        alert = d > t
+        q = 1.0 if alert or self._evidence.n > FAST_AFTER else 0.0
+        return WTwinState(step, loss, expected, d, q, t, d - t if q else 0.0, alert)
+
+    def _finish_block(self, step: float, y: float) -> None:
+        evidence = self._evidence
+        x, newest = self._pace.block_x()
+        evidence.finish_block(x, newest)
+        if evidence.n <= EARLY:
+            self._watch_beginning(step, y, evidence.median)
+        elif evidence.n >= self._next_check:
+            self._next_check = int(evidence.n * CHECK_EVERY)
+            self._watch_progress(step, y)
+
+    # -- the beginning and the end of a rise -------------------------------------------------------
+
+    def _alarm(self, step: float, y: float, found: float, fast: float) -> None:
+        """Find out which test saw the rise, and what by it is its beginning."""
+        evidence, pace = self._evidence, self._pace
+        jump = False
+        if evidence.best is not None and evidence.E >= fast:
+            q, window, result = evidence.best
+            forecast, excess = as_forecast(result, evidence.flatten), result[-1]
+            age = window.m * evidence.block << q
+            onset = pace.step_at(forecast.edge)
+            x = forecast.edge
+        elif evidence.S >= fast or evidence.mid is None:
+            jump, age, excess = True, JUMP_AGE, y - evidence.base
+            x, onset = pace.back(age)
+            forecast = Forecast(x, evidence.base, 0.0, x, x, 0.0)
+        else:
+            age, mean = evidence.climb(fast)
+            excess = mean * evidence.msd
+            x, onset = pace.back(age)
+            forecast = as_forecast(evidence.mid, evidence.flatten)
+        kind = SPIKE if jump else DRIFT
+        self._open(
+            step, y, kind, forecast, excess, age, (x, onset), math.sqrt(2.0 * found) - self._T
+        )
+
+    def _open(
+        self, step: float, y: float, kind: str, forecast: Forecast, excess: float, age: int,
+        onset: tuple[float, float], score: float,
+    ) -> None:  # fmt: skip
+        evidence, pace = self._evidence, self._pace
+        x = pace.x()
+        sigma = max(evidence.sigma, evidence.sd)
+        episode = self._reopened()
+        if episode is not None:
+            episode = self._ledger.reopen(
+                replace(
+                    episode, kind=kind, observed=y, expected=forecast.at(x), excess=excess, sigma=sigma,
+                    score=score, ended_step=None, outcome=None, reopened=episode.reopened + 1,
+                )
+            )  # fmt: skip
+        else:
+            episode = self._ledger.begin(
+                kind, step, onset=onset[1], healthy=onset[1] - pace.last_diff, observed=y,
+                expected=forecast.at(x), excess=excess, sigma=sigma, score=score,
+            )  # fmt: skip
+        self._rise = Rise(episode, forecast, age, kind == SPIKE, x)
+        evidence.cut(onset[0])
+        pace.waiting.clear()
+
+    def _reopened(self) -> Episode | None:
+        """Return the episode that a rise now is part of, if its last part has ended just before."""
+        if self._closed is None:
+            return None
+        number, at, lasted = self._closed
+        if self._points - at > max(REOPEN_WITHIN, lasted):
+            return None
+        return next((episode for episode in self._ledger.ended if episode.number == number), None)
+
+    def _follow(self, rise: Rise, step: float, loss: float, y: float) -> WTwinState:
+        """One more point of an alert."""
+        if rise.step(y):
+            outcome = rise.look(self._pace.block_x()[0], self._points)
+            if outcome is None:
+                kind = rise.kind()
+                if kind != rise.episode.kind:
+                    rise.episode = rise.now(kind, y, rise.excess_sigma)
+                    self._ledger.change(rise.episode)
+            else:
+                self._close(step, y, outcome)
+        return self._state(step, loss, rise.line, 0.0)
+
+    def _close(self, step: float, y: float, outcome: str) -> None:
+        rise = self._rise
+        if rise is None:
+            return
+        self._rise = None
+        kind = rise.episode.kind
+        if outcome == RECOVERED:
+            kind = SPIKE if rise.age <= SHORT else TRANSIENT
+            self._closed = (rise.episode.number, self._points, rise.lasted)
+        self._ledger.end(rise.now(kind, y, 0.0), step, outcome)
+        evidence = self._evidence
+        self._pace.waiting.clear()
+        evidence.quiet()
+        if outcome == ACCEPTED:
+            evidence.forget_blocks()
+        elif outcome == RECOVERED:
+            evidence.base = evidence.before = evidence.expected = rise.line
+
+    def accept(self) -> bool:
+        """Take the present level as the new normal; False where no rise is open.
+
+        Learns the trend anew from here on; what is known of the noise stays.
+        """
+        rise = self._rise
+        if rise is None:
+            return False
+        self._close(self._pace.last, rise.episode.observed, ACCEPTED)
+        return True
+
+    def _watch_beginning(self, step: float, y: float, middle: float) -> None:
+        """Two medians of four far above the lowest one: a run that diverges before it has a trend."""
+        if self._first_median != self._first_median:  # noqa: PLR0124
+            self._first_median = self._lowest_median = middle
+            return
+        evidence = self._evidence
+        low = self._lowest_median
+        limit = low + max(0.5 * (self._first_median - low), 0.0) + 6.0 * evidence.sd
+        self._too_high = self._too_high + 1 if middle > limit else 0
+        self._lowest_median = min(low, middle)
+        if self._too_high >= 2 and self._rise is None and evidence.sd > 0.0:  # noqa: PLR2004
+            age = 2 * EARLY_BLOCK
+            x, onset = self._pace.back(age)
+            forecast = Forecast(x, low, 0.0, x, x, 0.0)
+            self._open(step, y, DIVERGENCE, forecast, middle - low, age, (x, onset), 1.0)
+
+    def _watch_progress(self, step: float, y: float) -> None:
+        evidence = self._evidence
+        flat = stagnates(evidence.levels, evidence.n, evidence.block)
+        if flat and self._stagnation is None:
+            self._stagnation = Episode(
+                0, STAGNATION, step, step, step, y, evidence.expected, 0.0, 0.0, evidence.sigma, 0.0
+            )
+            self._ledger.note(self._stagnation)
+        elif flat is False and self._stagnation is not None:
+            self._ledger.note(replace(self._stagnation, ended_step=step, outcome=RECOVERED))
+            self._stagnation = None
+
+    # -- values that are wrong by themselves -------------------------------------------------------
+
+    def _not_finite(self, step: float, loss: float) -> WTwinState:
+        self._finite_run = 0
+        if self._nonfinite is None:
+            healthy = self._pace.last
+            self._nonfinite = self._begin_plain(NONFINITE, step, step, healthy, loss, math.inf)
+        return self._state(step, loss, self._evidence.expected, math.inf)
+
+    def _count_finite(self, step: float) -> None:
+        self._finite_run += 1
+        if self._finite_run >= FINITE_AGAIN and self._nonfinite is not None:
+            self._ledger.end(self._nonfinite, step, RECOVERED)
+            self._nonfinite = None
+
+    def _repeat(self, step: float, y: float) -> None:
+        """The same value once more: fifteen times may mean that the loss is frozen."""
+        self._same += 1
+        self._repeats += 1
+        if self._same < SAME_AGAIN - 1 or not self._differed or self._frozen is not None:
+            return
+        # A rounded log repeats itself often, and then a long row is no surprise.
+        surprise = self._same * math.log((self._points + SAME_PRIOR) / (self._repeats + 1))
+        evidence = self._evidence
+        by_design = y == 0.0 and abs(evidence.base) <= 10.0 * evidence.sd
+        if surprise > self._h + 5.0 and not by_design:
+            onset = self._pace.back(self._same)[1]
+            score = math.sqrt(2.0 * surprise) - self._T
+            self._frozen = self._begin_plain(
+                FROZEN, step, onset, onset - self._pace.last_diff, y, score
+            )
+
+    def _begin_plain(
+        self, kind: str, step: float, onset: float, healthy: float, y: float, score: float
+    ) -> Episode:
+        evidence = self._evidence
+        return self._ledger.begin(
+            kind, step, onset=onset, healthy=healthy, observed=y, expected=evidence.expected,
+            excess=y - evidence.expected, sigma=evidence.sigma, score=score,
+        )  # fmt: skip
+
+    def _differ(self, step: float) -> None:
+        self._differed = self._differed or not math.isnan(self._value)
+        self._same = 0
+        if self._frozen is not None:
+            self._ledger.end(self._frozen, step, RECOVERED)
+            self._frozen = None
+            self._evidence.flush()
+
+    # -- the course of the run ---------------------------------------------------------------------
+
+    def _choose_clock(self, lr: float | None) -> None:
+        evidence = self._evidence
+        if lr is None or not 0.0 <= lr < math.inf:
+            return
+        evidence.flatten = LR_FLATTEN
+        if self.min_effect is None:
+            evidence.min_effect = LR_EFFECT
+
+    def _turn(self, course: Course, step: float, lr: float | None) -> None:
+        """A gap, or a step back."""
+        pace, evidence = self._pace, self._evidence
+        if self._rise is not None:
+            self._rise.values.clear()
+        if course is Course.GAP:
+            evidence.flush()
+            del pace.waiting[:-1]
+            return
+        # The run goes on from an earlier step: what came after it never was.
+        pace.go_back(step)
+        if self._rise is not None and step <= self._rise.episode.onset_step:
+            self._close(step, self._value, ROLLED_BACK)
+            pace.go_back(step)
+        if self._rise is None:
+            evidence.cut(pace.x())
+            evidence.settle()
+            if not evidence.knows_a_trend:
+                self._begin_run()
+                self._choose_clock(lr)
+                self._pace.advance(step, lr)
+
+    def _hold(self, step: float, y: float) -> float:
+        """The learning rate rises: judge against the level before, and learn nothing."""
+        pace, evidence = self._pace, self._evidence
+        if not self._held:
+            self._held = True
+            evidence.quiet()
+        pace.waiting.clear()
+        evidence.values.append(y)
+        if len(evidence.values) >= EARLY_BLOCK:
+            middle = 0.5 * sum(sorted(evidence.values)[1:3])
+            evidence.values.clear()
+            if evidence.n <= EARLY:
+                self._watch_beginning(step, y, middle)
+        known = evidence.n > FAST_AFTER and not math.isnan(evidence.base)
+        fast = evidence.judge(y) if known and self._rise is None else 0.0
+        if pace.risen:
+            pace.resume()
+            evidence.forget_blocks()
+            self._held = False
+        return fast
+
+    # -- what is known -----------------------------------------------------------------------------
+
+    @property
+    def episode(self) -> Episode | None:
+        """The rise that is open, as it stands now."""
+        rise = self._rise
+        return (
+            None
+            if rise is None
+            else rise.now(rise.episode.kind, rise.episode.observed, rise.excess_sigma)
+        )
+
+    @property
+    def open_episodes(self) -> list[Episode]:
+        """All alerts that are open: a rise, a loss that isn't finite, a frozen one."""
+        return [e for e in (self.episode, self._nonfinite, self._frozen) if e is not None]
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """The latest alerts that have ended, and those that are open, by number."""
+        return sorted(
+            [*self._ledger.ended, *self.open_episodes], key=lambda episode: episode.number
+        )
+
+    @property
+    def stagnating(self) -> bool:
+        """Whether the loss has stopped falling, though it fell before. Information, not an alert."""
+        return self._stagnation is not None
+
+    def drain(self) -> list[Change]:
+        """Return what began, changed its kind or ended since this was last asked; at most the last 64."""
+        return self._ledger.drain()
+
+    @property
+    def ready(self) -> bool:
+        """Whether there are points enough to judge by."""
+        return self._evidence.n > FAST_AFTER
+
+    @property
+    def points_needed(self) -> int:
+        """How many more points it takes until there are enough; 0 when there are."""
+        return max(0, FAST_AFTER + 1 - self._evidence.n)
+
+    @property
+    def status(self) -> str:
+        """What the monitor can say now: a sentence for a person."""
+        if not self.ready:
+            return f"still learning, needs {self.points_needed} more points"
+        return "judging"
+
+    @property
+    def sigma(self) -> float:
+        """Sigma of a point, correlation counted in, in the loss's unit; 0 before it is known."""
+        return max(self._evidence.sigma, self._evidence.sd)
+
+    @property
+    def history(self) -> list[WTwinState]:
+        """The states of all points, oldest first.
+
+        The list itself where all are kept, a copy where ``history_limit`` caps it.
+        """
+        return self._history if isinstance(self._history, list) else list(self._history)
+
+    @property
+    def first_alert_index(self) -> int | None:
+        """Where in `history` the first alert stands; None if there was none or it's no longer kept."""
+        if self._first_alert is None:
+            return None
+        index = self._first_alert[0] - (self._stored - len(self._history))
+        return index if index >= 0 else None
+
+    def first_alert_step(self) -> float | None:
+        """Return the step of the first alert, or None if there was none."""
+        return None if self._first_alert is None else self._first_alert[1]
