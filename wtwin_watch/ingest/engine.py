@@ -9,6 +9,7 @@ reads again from the last checkpoint, with the state that belongs to it.
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 import random
 import uuid
@@ -77,7 +78,8 @@ class Engine:
     """Brings points from the sources to the monitors, and what follows from them to the store.
 
     ``receivers`` are the names of those who are told; ``told`` is called when there is something for
-    them in the outbox. Times: ``clock.monotonic`` for schedules, ``clock.time`` for what is stored.
+    them in the outbox. ``once``: every source is looked at a single time. Schedules go by
+    ``clock.monotonic``, what is stored by ``clock.time``.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class Engine:
         old_after_s: float,
         source_down_after_s: float,
         told: Callable[[], None],
+        once: bool = False,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -99,6 +102,7 @@ class Engine:
         self._old_after_s = old_after_s
         self._down_after_s = source_down_after_s
         self._told = told
+        self._once = once
         self._sources: dict[str, WatchedSource] = {}
         self._inbox: queue.Queue[tuple[str, Outcome | None]] = queue.Queue(QUEUE_SIZE)
         self._hints: set[str] = set()
@@ -226,13 +230,13 @@ class Engine:
     def _start_looks(self) -> None:
         now = self._clock.monotonic()
         for watched in self._sources.values():
-            if watched.name in self._hints and watched.failures == 0:
+            if watched.name in self._hints and watched.failures == 0 and not self._once:
                 soon = watched.look_started + max(HINT_GAP_S, 10.0 * watched.look_took_s)
                 watched.next_look = min(watched.next_look, soon)
             if watched.ticket is None and now >= watched.next_look:
                 self._hints.discard(watched.name)
                 watched.look_started = now
-                watched.next_look = now + watched.interval_s
+                watched.next_look = math.inf if self._once else now + watched.interval_s
                 watched.ticket = watched.workers.submit(partial(_look, watched.source))
 
     def _take(self, watched: WatchedSource, outcome: Outcome) -> None:
@@ -252,7 +256,8 @@ class Engine:
             delay = delay_s(
                 watched.failures, watched.interval_s, SOURCE_BACKOFF_CAP_S, random.random()
             )
-            watched.next_look = now + max(delay, min(watched.interval_s, SOURCE_BACKOFF_CAP_S))
+            if not self._once:
+                watched.next_look = now + max(delay, watched.interval_s)
             self._note_health(watched, _words(outcome.error))
             return
         watched.failures = 0

@@ -338,6 +338,13 @@ class Store:
 
         self._writer.write(work)
 
+    def due(self, now: float) -> int:
+        """How many notifications could be tried at once."""
+        t = tables.outbox.c
+        query = sa.select(sa.func.count()).where(t.state == "waiting", t.next_at <= now)
+        with self._read_engine.connect() as connection:
+            return connection.execute(query).scalar_one()
+
     def waiting(self) -> int:
         """How many notifications wait to be delivered."""
         query = sa.select(sa.func.count()).where(tables.outbox.c.state == "waiting")
