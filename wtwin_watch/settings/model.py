@@ -55,7 +55,7 @@ class DetectorSettings(Section):
         2.0, gt=0, le=1e4, allow_inf_nan=False, description="threshold of D, in robust deviations"
     )
     warmup_steps: int = Field(
-        50, ge=0, le=10**9, description="steps at the beginning that the forecast isn't fitted to"
+        100, ge=0, le=10**9, description="steps at the beginning that the forecast isn't fitted to"
     )
     n_consec: int = Field(
         5, ge=1, le=10**6, description="observations above the threshold in a row that are an alert"
