@@ -240,7 +240,7 @@ def _receivers(settings: Settings, options: RunOptions) -> Sequence[ReceiverSett
     return [ReceiverSettings("terminal", "terminal", terminal, origin=why)]
 
 
-def _detector(settings: Settings) -> Any:
+def _detector(settings: Settings) -> ClassicOptions:
     d = settings.detector
     return ClassicOptions(
         alpha=d.alpha,

@@ -25,11 +25,11 @@ from wtwin_watch.errors import OwnershipLost, SnapshotError, SourceError, StoreE
 from wtwin_watch.ingest.backoff import delay_s
 from wtwin_watch.ingest.events import FileEvents
 from wtwin_watch.ingest.health import Health
-from wtwin_watch.ingest.watched import WatchedRun, restored
+from wtwin_watch.ingest.watched import Judging, WatchedRun, restored
 from wtwin_watch.ingest.workers import Outcome, Workers
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Batch, Run, RunKey
-from wtwin_watch.monitor.run import RunMonitor
+from wtwin_watch.monitor.run import ClassicOptions
 from wtwin_watch.protocols import Clock, Source
 from wtwin_watch.store import Checkpoint, OutboxEntry, Store
 
@@ -55,7 +55,7 @@ class WatchedSource:
     name: str
     adapter: str
     source: Source
-    names: Names
+    judging: Judging
     interval_s: float
     workers: Workers
     health: Health
@@ -87,7 +87,7 @@ class Engine:
         store: Store,
         clock: Clock,
         receivers: Sequence[str],
-        detector: Any,
+        detector: ClassicOptions,
         policy: Policy,
         old_after_s: float,
         source_down_after_s: float,
@@ -123,7 +123,7 @@ class Engine:
             name=name,
             adapter=adapter,
             source=source,
-            names=names,
+            judging=Judging(names, self._detector),
             interval_s=interval_s,
             workers=Workers(name, WORKERS, deliver, self._clock.monotonic),
             health=Health(name, self._policy, self._down_after_s),
@@ -134,10 +134,10 @@ class Engine:
         for record in self._store.run_records(name):
             families = alerts.get(record.run.key, {})
             try:
-                run = restored(record, families, names, self._detector)
+                run = restored(record, families, watched.judging)
             except SnapshotError as error:
                 log.warning("history read anew", run=str(record.run.key), reason=str(error))
-                run = self._begin(record.run, names)
+                run = self._begin(record.run, watched.judging)
                 run.alerts = {
                     family: replace(alert, quiet=True) if alert.open else alert
                     for family, alert in families.items()
@@ -266,7 +266,7 @@ class Engine:
             run = watched.runs.get(found.key.run)
             if run is None:
                 log.info("run found", run=found.name, source=watched.name)
-                run = watched.runs[found.key.run] = self._begin(found, watched.names)
+                run = watched.runs[found.key.run] = self._begin(found, watched.judging)
             run.run = found
             if run.wants_fetch(now):
                 self._fetch(watched, run)
@@ -274,17 +274,17 @@ class Engine:
 
     def _as_saved(self, watched: WatchedSource, run: WatchedRun) -> WatchedRun:
         """Put the run back to its last checkpoint, since its monitor stopped half-way through a batch."""
-        fresh = self._begin(run.run, watched.names)
+        fresh = self._begin(run.run, watched.judging)
         for record in self._store.run_records(watched.name):
             if record.run.key == run.run.key:
                 alerts = self._store.latest_alerts(watched.name).get(run.run.key, {})
-                fresh = restored(record, alerts, watched.names, self._detector)
+                fresh = restored(record, alerts, watched.judging)
         fresh.run, fresh.failures, fresh.error = run.run, run.failures, run.error
         watched.runs[run.run.key.run] = fresh
         return fresh
 
-    def _begin(self, found: Run, names: Names) -> WatchedRun:
-        return WatchedRun(found, RunMonitor(names, self._detector), self._clock.time())
+    def _begin(self, found: Run, judging: Judging) -> WatchedRun:
+        return WatchedRun(found, judging, judging.new_monitor(), self._clock.time())
 
     def _wake(self, name: str) -> None:
         self.hint(name)
