@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 from wtwin_watch.protocols import Options, SourceOptions
 from wtwin_watch.secrets import shown_url
-from wtwin_watch.settings.durations import Duration
+from wtwin_watch.settings.durations import Duration, shown_duration
 
 LONGEST_NAME = 64
 SHORTEST_INTERVAL_S = 0.1
@@ -84,6 +84,13 @@ def check_name(name: str) -> str:
     return name
 
 
+def check_interval(interval_s: float | None) -> float | None:
+    """Refuse to look again at once: it would take a whole core."""
+    if interval_s is not None and interval_s < SHORTEST_INTERVAL_S:
+        raise ValueError(f"should be at least {shown_duration(SHORTEST_INTERVAL_S)}")
+    return interval_s
+
+
 Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(check_name)]
 
 
@@ -94,7 +101,9 @@ class SourceTable(Section):
         None, description="what it is called in alerts; stable, since the state is kept by it"
     )
     adapter: str = Field(description="which kind of tracker it is")
-    interval: Duration | None = Field(None, description="time between two looks")
+    interval: Annotated[Duration | None, AfterValidator(check_interval)] = Field(
+        None, description="time between two looks; the adapter's own if left out"
+    )
 
 
 class ReceiverTable(Section):
