@@ -33,7 +33,7 @@ class BaseBaseline(ABC):
     """
 
     positive_only: ClassVar[bool] = False
-    """``fit`` can use only observations whose step and loss are positive; it is given no others."""
+    """``fit`` can use only observations whose loss is positive; it is given no others."""
 
     @abstractmethod
     def fit(self, steps: Floats, losses: Floats) -> None:
@@ -106,7 +106,7 @@ class PowerLawBaseline(BaseBaseline):
         """Fit on the earliest part after the warm-up.
 
         Raises `ValueError`, and leaves the former state, for fewer than five observations there, for
-        a step or loss in the window that isn't positive, and for coefficients that aren't finite.
+        a loss in the window that isn't positive, and for coefficients that aren't finite.
         """
         t = np.asarray(steps, dtype=np.float64)
         loss = np.asarray(losses, dtype=np.float64)
@@ -118,8 +118,6 @@ class PowerLawBaseline(BaseBaseline):
             )
         n = max(FIT_POINTS, int(len(t) * self.calibration_frac))
         t, loss = t[:n], loss[:n]
-        if not (t > 0).all():
-            raise ValueError("a step in the fit window is not above 0")
         if not (loss > 0).all():
             raise ValueError("a loss in the fit window is not above 0")
         with np.errstate(all="ignore"):

@@ -32,6 +32,9 @@ class ClassicOptions:
     n_consec: int = 5
     mad_window: int = 50
     tau: float = 1e-3
+    calibration_frac: float = 0.10
+    threshold_window: int = 200
+    use_adaptive_T: bool = False
 
     def __post_init__(self) -> None:
         self.monitor()

@@ -241,7 +241,7 @@ class WTwinMonitor:
         self._next_attempt = self._n_clean + pause
         seen = np.array(self._unfitted, dtype=np.float64)
         if getattr(self.baseline, "positive_only", False):
-            seen = seen[(seen > 0).all(axis=1)]
+            seen = seen[seen[:, 1] > 0]
         try:
             self.baseline.fit(seen[:, 0], seen[:, 1])
         except ValueError as error:
