@@ -1,5 +1,6 @@
 """Alerts, runs and outbox entries as tests need them."""
 
+import time
 from dataclasses import replace
 
 from wtwin_watch.alerting.lifecycle import Reason, Transition
@@ -40,7 +41,8 @@ def make_alert(id_="alert-1", *, run=RUN, **changes):
     return replace(alert, **changes)
 
 
-def make_entry(id_, receiver="oncall", *, alert=None, event=Event.FIRING, run=RUN, at=1000.0):
+def make_entry(id_, receiver="oncall", *, alert=None, event=Event.FIRING, run=RUN):
+    at = time.time()
     return OutboxEntry(
         id=id_,
         receiver=receiver,

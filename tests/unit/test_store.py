@@ -14,7 +14,7 @@ from wtwin_watch.model import AlertState, Event, Family, Receipt, Run, RunKey
 from wtwin_watch.store import Store, codec, database, owner, read_status, tables
 from wtwin_watch.store.writer import Writer
 
-NOW = 2000.0
+NOW = 2e9
 
 
 @pytest.fixture
