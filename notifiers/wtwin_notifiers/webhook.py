@@ -203,10 +203,6 @@ def _target(url: str, location: str) -> str:
 
 def _reason(error: Exception) -> str:
     """Look below urllib3's own errors for what the operating system said."""
-    import urllib3
-
-    if isinstance(error, urllib3.exceptions.TimeoutError):
-        return "timed out"
     below = error.args[-1] if error.args else None
     cause = error.__cause__ or (below if isinstance(below, Exception) else None)
     return reason(cause or error)

@@ -160,7 +160,8 @@ class StandIn(ABC):
             if fault.hang or fault.drip_s or fault.drop:
                 return None
             if fault.truncate:
-                connection.sendall(_serialised(sent)[:-1] if sent.body else b"HTTP/1.1 200")
+                whole = _serialised(sent)
+                connection.sendall(whole[:-1] if sent.body else whole[:10])
                 return None
         return _serialised(sent)
 

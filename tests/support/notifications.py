@@ -21,7 +21,7 @@ from wtwin_watch.model import (
 
 STARTED = 1_760_000_000.0  # 2025-10-09 08:53:20 UTC
 
-# Names that would ping, link, break markup, steer a terminal or break an encoding where they aren't neutralised.
+# Names that would ping, link, break markup, steer a terminal or break an encoding if left as they are.
 HOSTILE_NAMES = [
     "<!channel>",
     "@here <!here|x> @channel @everyone",

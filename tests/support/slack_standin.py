@@ -89,7 +89,8 @@ class SlackChannel:
 class SlackStandIn(StandIn):
     """Slack's API at `api_url` and an incoming webhook at `webhook_url`.
 
-    ``scopes`` are those of the token; ``message_gap_s`` is the least time between two messages in a channel.
+    ``scopes`` are those of the token; ``message_gap_s`` is the least time between two messages in a
+    channel, ``updates_a_minute`` the most edits in all.
     Channels beside `CHANNEL`: ``C0ARCHIVED`` (archived) and ``C0STRANGER`` (the app is not in it).
     """
 
@@ -99,6 +100,7 @@ class SlackStandIn(StandIn):
         token: str = TOKEN,
         scopes: frozenset[str] = frozenset({"chat:write", "files:write"}),
         message_gap_s: float = MESSAGE_GAP_S,
+        updates_a_minute: int = UPDATES_A_MINUTE,
         port: int = 0,
         record: Path | None = None,
     ) -> None:
@@ -117,7 +119,7 @@ class SlackStandIn(StandIn):
         """What was wrong with the messages that were refused for their form, in words."""
         self._gap_s = message_gap_s
         self._posted_at: dict[str, float] = {}
-        self._updated_at: deque[float] = deque(maxlen=UPDATES_A_MINUTE)
+        self._updated_at: deque[float] = deque(maxlen=updates_a_minute)
 
     @property
     def api_url(self) -> str:
@@ -220,7 +222,8 @@ class SlackStandIn(StandIn):
         if not self.editable:
             return _no("edit_window_closed")
         now = time.monotonic()
-        if len(self._updated_at) == UPDATES_A_MINUTE and now - self._updated_at[0] < 60:
+        full = len(self._updated_at) == self._updated_at.maxlen
+        if full and now - self._updated_at[0] < 60:
             return _no("ratelimited")
         self._updated_at.append(now)
         message = found[0]
