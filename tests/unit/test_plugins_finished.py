@@ -60,10 +60,17 @@ def test_a_folder_gives_every_log_in_it_and_passes_over_the_rest(tmp_path: Path)
     (tmp_path / ".git" / "hidden.toy").write_text("1 1\n")
     (tmp_path / "deep" / "er" / "a.toy").write_text("1 2\n")
 
-    runs = read_logs(tmp_path, Names())
+    (tmp_path / "z.toy").write_text("broken\n")
+    warnings: list[str] = []
+
+    runs = read_logs(tmp_path, Names(), warn=warnings.append)
 
     assert [run.name for run in runs] == ["b", "a"]
-    assert [log.path.name for log in find_logs(tmp_path)] == ["b.toy", "x.bad", "a.toy"]
+    assert warnings == [
+        f"passed over: {tmp_path / 'x.bad'}: it is bad",
+        f"passed over: {tmp_path / 'z.toy'}: the toy is broken",
+    ]
+    assert [log.path.name for log in find_logs(tmp_path)] == ["b.toy", "x.bad", "z.toy", "a.toy"]
 
 
 def test_what_lies_in_a_folder_that_is_itself_a_log_is_read_once(tmp_path: Path):

@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from tests.support.toys import toy_adapter  # noqa: F401
 from wtwin_watch import logs
 from wtwin_watch.errors import SettingsError, UsageError
 from wtwin_watch.settings import Flags, Settings, load_settings, load_state, secret_values

@@ -2,7 +2,6 @@ import io
 import json
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,7 @@ import structlog
 
 from wtwin_watch import logs
 
-
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    handlers, level = logging.root.handlers[:], logging.root.level
-    yield
-    structlog.reset_defaults()
-    logging.root.handlers[:], logging.root.level = handlers, level
+pytestmark = pytest.mark.usefixtures("logging_as_before")
 
 
 def written(style: str = "text", level: int = logging.INFO, **event) -> str:

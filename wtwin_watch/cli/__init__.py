@@ -30,7 +30,7 @@ wtwin-watch --csv 'runs/*.csv'        watch logs as they grow, alert in this ter
 wtwin-watch inspect runs/             what is in a folder of logs
 wtwin-watch demo                      see it catch a failing training, in a minute
 """
-INTERRUPTED, BROKEN_PIPE, OWN_MISTAKE = 130, 141, 70
+ASKED_WRONGLY, OWN_MISTAKE, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
 
 
 class LazyGroup(click.Group):
@@ -122,10 +122,10 @@ def _run(args: list[str]) -> int:
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "wtwin-watch"
         _say(f"{error.format_message()}\nTry '{path} --help'.")
-        return error.exit_code
+        return ASKED_WRONGLY
     except click.ClickException as error:
         _say(error.format_message())
-        return error.exit_code
+        return ASKED_WRONGLY
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:

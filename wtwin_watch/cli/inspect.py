@@ -41,12 +41,12 @@ def command(
     problems: list[str] = []
     for path in paths:
         try:
-            here = [_inspected(log, names) for log in find_logs(path)]
+            here = [entry for log in find_logs(path) for entry in _inspected(log, names)]
         except UsageError as error:
             problems.append(str(error))
             continue
-        if not any(log["runs"] for log in here):
-            problems += [f"{log['path']}: {log['refused'] or 'holds no run'}" for log in here]
+        if not any(entry["runs"] for entry in here):
+            problems += [f"{e['path']}: {e['refused'] or 'holds no run'}" for e in here]
         found += here
     if as_json:
         print_json(found)
@@ -58,7 +58,8 @@ def command(
     return 0
 
 
-def _inspected(log: Log, names: Names) -> dict[str, Any]:
+def _inspected(log: Log, names: Names) -> list[dict[str, Any]]:
+    """Describe a log, and apart from it each run in it that can't be read."""
     from wtwin_watch.ingest.finished import read_log
 
     runs: list[FinishedRun] = []
@@ -68,12 +69,24 @@ def _inspected(log: Log, names: Names) -> dict[str, Any]:
             runs = read_log(log, names)
         except UsageError as error:
             refused = str(error).removeprefix(f"{log.path}: ")
-    return {
+    good = [_run(run, names) for run in runs if run.error is None]
+    bad = [
+        {
+            "path": str(log.path / run.name),
+            "format": log.recognition.format,
+            "runs": [],
+            "refused": run.error,
+        }
+        for run in runs
+        if run.error is not None
+    ]
+    whole = {
         "path": str(log.path),
         "format": log.recognition.format,
-        "runs": [_run(run, names) for run in runs],
+        "runs": good,
         "refused": refused,
     }
+    return [whole, *bad]
 
 
 def _run(run: FinishedRun, names: Names) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def _with_flags(command: Command, options: Sequence[Option]) -> Command:
 
         own = {field.name for field in fields(Flags)} & given.keys()
         flags = Flags(**{name: given.pop(name) for name in own})
-        return command(flags, **given)
+        return command(flags=flags, **given)
 
     decorated: Command = collecting
     for option in reversed(options):

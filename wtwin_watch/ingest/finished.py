@@ -49,21 +49,38 @@ class FinishedRun:
     """Rows or records passed over: reason → how many."""
     restarts: int
     """How often the log went back to an earlier step or began anew."""
+    error: str | None = None
+    """Why it could not be read, or not to its end."""
 
 
-def read_logs(path: Path, names: Names, talk: Talk | None = None) -> list[FinishedRun]:
+def read_logs(
+    path: Path, names: Names, talk: Talk | None = None, warn: Talk | None = None
+) -> list[FinishedRun]:
     """Read every run of the log, or of every log in the folder, at ``path``.
 
-    In a folder, files that are no logs are passed over. Raises `UsageError` where the path is missing,
-    can't be read or holds no log that can be read. ``talk`` is told how far a long reading is; without
-    it, a person at a terminal is. Holds all points of the path in memory, 100-150 bytes a point.
+    In a folder, files that are no logs are passed over in silence, logs that can't be read with a word
+    to ``warn``. Raises `UsageError` where the path is missing, or nothing in it can be read. ``talk`` is
+    told how far a long reading is. Both are by default told on stderr, ``talk`` only to a person. Holds
+    all points of the path in memory, 100-150 bytes a point.
     """
-    logs = find_logs(path)
-    readable = [log for log in logs if log.recognition.refused is None]
-    if not readable:
-        reasons = "\n".join(f"{log.path}: {log.recognition.refused}" for log in logs)
-        raise UsageError(reasons)
-    return [run for log in readable for run in read_log(log, names, talk)]
+    runs: list[FinishedRun] = []
+    problems: list[str] = []
+    for log in find_logs(path):
+        if log.recognition.refused is not None:
+            problems.append(f"{log.path}: {log.recognition.refused}")
+            continue
+        try:
+            found = read_log(log, names, talk)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        runs += [run for run in found if run.error is None]
+        problems += [f"{run.log}: {run.name}: {run.error}" for run in found if run.error]
+    if not runs:
+        raise UsageError("\n".join(problems) or f"{path}: holds no run")
+    for problem in problems:
+        (warn or _warn)(f"passed over: {problem}")
+    return runs
 
 
 def find_logs(path: Path) -> list[Log]:
@@ -95,7 +112,10 @@ def find_logs(path: Path) -> list[Log]:
 
 
 def read_log(log: Log, names: Names, talk: Talk | None = None) -> list[FinishedRun]:
-    """Read every run of one recognised log to its end. Raises `UsageError` where it can't be read."""
+    """Read every run of one recognised log to its end.
+
+    A run that can't be read has an ``error``. Raises `UsageError` where none of them can be.
+    """
     given = {
         role: name
         for role in names.__dataclass_fields__
@@ -109,7 +129,10 @@ def read_log(log: Log, names: Names, talk: Talk | None = None) -> list[FinishedR
         raise UsageError(f"{log.path}: {problems}") from error
     progress = _Progress(log.path, talk or _tell_terminal)
     try:
-        return [_read_run(source, run, log, progress) for run in source.runs()]
+        runs = [_read_run(source, run, log, progress) for run in source.runs()]
+        if runs and all(run.error for run in runs):
+            raise UsageError("\n".join(f"{log.path}: {run.error}" for run in runs))
+        return runs
     except (SourceError, OSError) as error:
         text = _unreadable(log.path, error) if isinstance(error, OSError) else str(error)
         raise UsageError(text) from error
@@ -121,18 +144,21 @@ def read_log(log: Log, names: Names, talk: Talk | None = None) -> list[FinishedR
 def _read_run(source: Source, run: Run, log: Log, progress: _Progress) -> FinishedRun:
     points: list[Point] = []
     skipped: Counter[str] = Counter()
-    step_name, restarts, more = None, 0, True
+    step_name, restarts, more, problem = None, 0, True, None
     cursor: Cursor | None = None
-    while more:
-        batch = source.fetch(run, cursor, POINTS_A_FETCH)
-        if batch.restart is not None:
-            restarts += 1
-            points = _kept(points, batch.restart)
-        points.extend(batch.points)
-        skipped.update(batch.skipped)
-        step_name = batch.step_name or step_name
-        cursor, more = batch.cursor, batch.more
-        progress.at(run.name, len(points))
+    try:
+        while more:
+            batch = source.fetch(run, cursor, POINTS_A_FETCH)
+            if batch.restart is not None:
+                restarts += 1
+                points = _kept(points, batch.restart)
+            points.extend(batch.points)
+            skipped.update(batch.skipped)
+            step_name = batch.step_name or step_name
+            cursor, more = batch.cursor, batch.more
+            progress.at(run.name, len(points))
+    except SourceError as error:
+        problem = str(error)
     return FinishedRun(
         log=str(log.path),
         name=run.name,
@@ -141,6 +167,7 @@ def _read_run(source: Source, run: Run, log: Log, progress: _Progress) -> Finish
         step_name=step_name,
         skipped=dict(skipped),
         restarts=restarts,
+        error=problem,
     )
 
 
@@ -158,7 +185,7 @@ def _logs_below(folder: Path) -> Iterator[Log]:
         here = Path(parent)
         owners = taken.get(here.parent, frozenset()) if here != folder else frozenset[str]()
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        if found := plugins.recognise(here, without=owners):
+        while found := plugins.recognise(here, without=owners):
             name, adapter, recognition = found
             owners |= {name}
             yield Log(here, adapter, recognition)
@@ -190,6 +217,10 @@ def _unreadable(path: Path, error: OSError) -> str:
         PermissionError: "; run as somebody who may read it",
     }.get(type(error), "")
     return f"{path}: can't be read: {error.strerror or error}{cure}"
+
+
+def _warn(text: str) -> None:
+    sys.stderr.write(f"wtwin-watch: warning: {text}\n")
 
 
 def _tell_terminal(text: str) -> None:
