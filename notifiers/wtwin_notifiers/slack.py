@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from wtwin_notifiers import slack_layout
 from wtwin_notifiers.answers import reason
@@ -41,6 +41,8 @@ _silent = logging.Logger("wtwin_notifiers.slack", logging.CRITICAL + 1)
 
 class SlackOptions(protocols.Options):
     """Either ``webhook``, or ``token`` and ``channel``."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     webhook: Secret | None = None
     """The address of an incoming webhook."""

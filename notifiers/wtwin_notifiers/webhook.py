@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from urllib.parse import SplitResult, urljoin
 from urllib.request import getproxies, proxy_bypass
 
-from pydantic import BeforeValidator, SecretStr, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, SecretStr, WithJsonSchema
 
 from wtwin_notifiers import webhook_body
 from wtwin_notifiers.answers import reason, retry_after, worth_retrying
@@ -78,6 +78,8 @@ def _read_secrets(given: Any) -> tuple[SecretStr, ...]:
 
 class WebhookOptions(protocols.Options):
     """Where to post, and how to sign."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     url: Annotated[
         SecretStr,
