@@ -29,7 +29,7 @@ PATIENCE_S = 300.0
 def measure(quick: bool) -> Iterator[Measure]:
     """Yield each measure as it is known."""
     yield update_ratio(rounds=5 if quick else 15)
-    yield memory_ratio(few=20_000 if quick else 100_000)
+    yield memory_ratio(few=50_000 if quick else 100_000)
     yield latency(episodes=20 if quick else 100)
 
 

@@ -35,8 +35,8 @@ from wtwin_watch.store import Checkpoint, OutboxEntry, Store
 
 log = structlog.get_logger("wtwin_watch.ingest")
 
-FETCH_LIMIT = 20_000
-"""Points a fetch may bring: about 0.2 s of feeding."""
+FETCH_LIMIT = 5_000
+"""Points a fetch may bring: about 50 ms of feeding."""
 SAVE_EVERY_S = 60.0
 SAVE_AGAIN_S = 5.0
 DEADLINE_S = 60.0
