@@ -70,7 +70,12 @@ def test_a_folder_gives_every_log_in_it_and_passes_over_the_rest(tmp_path: Path)
         f"passed over: {tmp_path / 'x.bad'}: it is bad",
         f"passed over: {tmp_path / 'z.toy'}: the toy is broken",
     ]
-    assert [log.path.name for log in find_logs(tmp_path)] == ["b.toy", "x.bad", "z.toy", "a.toy"]
+    assert [log.path.name for log in find_logs(tmp_path, Names())] == [
+        "b.toy",
+        "x.bad",
+        "z.toy",
+        "a.toy",
+    ]
 
 
 def test_what_lies_in_a_folder_that_is_itself_a_log_is_read_once(tmp_path: Path):
@@ -129,3 +134,12 @@ def test_a_long_reading_is_talked_about(tmp_path: Path, monkeypatch: pytest.Monk
     read_logs(path, Names(), talk.append)
 
     assert talk == [f"reading {path}: run 'run', 2 points", ""]
+
+
+def test_a_log_refused_for_want_of_a_loss_is_read_where_the_loss_is_named(tmp_path: Path):
+    path = tmp_path / "x.bad"
+    path.write_text("1 9\n")
+
+    [run] = read_logs(path, Names(loss="mine"))
+
+    assert run.points == [Point("mine", 1, 9)]

@@ -41,7 +41,7 @@ def command(
     problems: list[str] = []
     for path in paths:
         try:
-            here = [entry for log in find_logs(path) for entry in _inspected(log, names)]
+            here = [entry for log in find_logs(path, names) for entry in _inspected(log, names)]
         except UsageError as error:
             problems.append(str(error))
             continue

@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -65,7 +65,7 @@ def read_logs(
     """
     runs: list[FinishedRun] = []
     problems: list[str] = []
-    for log in find_logs(path):
+    for log in find_logs(path, names):
         if log.recognition.refused is not None:
             problems.append(f"{log.path}: {log.recognition.refused}")
             continue
@@ -83,11 +83,16 @@ def read_logs(
     return runs
 
 
-def find_logs(path: Path) -> list[Log]:
+def find_logs(path: Path, names: Names = Names()) -> list[Log]:  # noqa: B008 - frozen
     """List the logs at ``path`` in the order of their paths, those that are refused among them.
 
-    Raises `UsageError` where there is none, with the reason.
+    Where the loss is named, the lack of a usual name for it is no reason to refuse a log. Raises
+    `UsageError` where there is none, with the reason.
     """
+    return [_with_named_loss(log, names) for log in _found(path)]
+
+
+def _found(path: Path) -> list[Log]:
     try:
         if path.is_dir():
             logs = list(_logs_below(path))
@@ -109,6 +114,13 @@ def find_logs(path: Path) -> list[Log]:
         )
     _, adapter, recognition = found
     return [Log(path, adapter, recognition)]
+
+
+def _with_named_loss(log: Log, names: Names) -> Log:
+    if log.recognition.refused is None or names.loss is None:
+        return log
+    options = log.recognition.options or {"path": str(log.path)}
+    return replace(log, recognition=replace(log.recognition, options=options, refused=None))
 
 
 def read_log(log: Log, names: Names, talk: Talk | None = None) -> list[FinishedRun]:
