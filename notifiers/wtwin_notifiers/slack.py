@@ -217,7 +217,7 @@ class SlackNotifier:
 
         from slack_sdk import WebClient
 
-        client = WebClient(
+        return WebClient(
             self._options.token.get_secret_value() if self._options.token else None,
             base_url=self._options.api_url,
             timeout=_CALL_TIMEOUT_S,
@@ -225,9 +225,6 @@ class SlackNotifier:
             logger=_silent,
             retry_handlers=[],
         )
-        # The client would take HTTPS_PROXY for every host; urllib below it also heeds NO_PROXY.
-        client.proxy = None
-        return client
 
     @cached_property
     def _webhook(self) -> WebhookClient:
@@ -235,15 +232,13 @@ class SlackNotifier:
 
         from slack_sdk.webhook import WebhookClient
 
-        client = WebhookClient(
+        return WebhookClient(
             self._options.webhook.get_secret_value() if self._options.webhook else "",
             timeout=_CALL_TIMEOUT_S,
             ssl=ssl.create_default_context(),
             logger=_silent,
             retry_handlers=[],
         )
-        client.proxy = None
-        return client
 
 
 def _first_message(data: Mapping[str, Any] | None) -> dict[str, str] | None:

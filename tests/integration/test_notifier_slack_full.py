@@ -349,13 +349,16 @@ def test_nothing_of_a_request_is_logged(slack, caplog):
     assert caplog.records == []
 
 
-def test_the_environment_s_proxy_is_heeded_but_not_for_hosts_it_leaves_out(slack, monkeypatch):
+def test_the_environment_s_proxy_is_used_except_for_hosts_it_leaves_out(slack, monkeypatch):
     with SlackStandIn() as proxy:
         for variable in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
             monkeypatch.setenv(variable, proxy.url)
+
         monkeypatch.setenv("no_proxy", "127.0.0.1")
-
         notifier_for(slack).send(notification())
-
         assert len(slack.messages) == 1
         assert proxy.requests == []
+
+        monkeypatch.setenv("no_proxy", "elsewhere.example")
+        failure(notifier_for(slack), notification())
+        assert [entry["path"] for entry in proxy.requests] == [slack.api_url + "chat.postMessage"]
