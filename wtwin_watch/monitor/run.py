@@ -56,21 +56,24 @@ class RunMonitor:
     counts in the order of its arrival, also where its step repeats or falls. One whose step is no finite
     number is judged at the step before it. Numbers in detections are finite or None.
 
-    ``names`` are the metric names a user gave, ``detector`` the settings of the method.
+    ``names`` are the metric names a user gave, ``detector`` the settings of the method. ``history_limit``
+    is how many states `classic` keeps: none, unless somebody wants to look at them (None keeps all).
     """
 
     def __init__(
         self,
         names: Names = _USUAL_NAMES,
         detector: ClassicOptions = _DEFAULTS,
+        history_limit: int | None = 0,
     ) -> None:
         self._names = names
         self._options = detector
+        self._history_limit = history_limit
         self._begin()
 
     def _begin(self) -> None:
         self._choice = LossChoice(self._names)
-        self._classic = self._options.monitor()
+        self._classic = self._options.monitor(self._history_limit)
         self._rule = NonFiniteRule()
         self._drifting = False
         self._onset: float | None = None
@@ -134,6 +137,11 @@ class RunMonitor:
         return self._points
 
     @property
+    def classic(self) -> WTwinMonitor:
+        """The monitor of the method itself, to look at; it belongs to this object."""
+        return self._classic
+
+    @property
     def ready(self) -> bool:
         """Whether there is a forecast to judge by."""
         return self._classic.ready
@@ -156,11 +164,12 @@ class RunMonitor:
             detections.append(self._nonfinite(True, self._bad_summary(step, value)))
         elif turn is Turn.ENDED:
             detections.append(self._nonfinite(False, self._good_summary(), observed=value))
+        state = self._classic.update(step, value)
         if math.isfinite(value):
-            self._compare(self._classic.update(step, value), detections)
+            self._compare(state, detections)
 
     def _compare(self, state: WTwinState, detections: list[Detection]) -> None:
-        """Follow the classic monitor; a NaN never reaches it, so it never ends a drift."""
+        """Follow the classic monitor where the loss is finite: a NaN neither begins nor ends a drift."""
         if state.W > 0:
             if self._onset is None:
                 self._onset = state.step
