@@ -60,7 +60,7 @@ def test_the_terminal_keeps_the_contract(capsys):
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", PLUGINS.names)
+@pytest.mark.parametrize("name", sorted(PLUGINS.names))
 def test_a_plugin_names_its_options(name):
     check_notifier_plugin(PLUGINS[name].load())
 
