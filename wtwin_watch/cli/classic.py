@@ -153,9 +153,9 @@ def _judge(label: str, run: FinishedRun, names: Names, options: ClassicOptions) 
     detections = monitor.feed(run.points) + monitor.flush()
     loss = monitor.roles.get(Role.LOSS)
     if loss is None:
-        wanted = "no loss in it" if names.loss is None else f"no loss column {names.loss!r} with numbers in it"
+        wanted = "no loss" if names.loss is None else f"no loss column {names.loss!r}"
         why = f" ({counted(run.skipped)})" if run.skipped else ""
-        return f"{label}: {wanted}{why}"
+        return f"{label}: {wanted} with numbers in it{why}"
     steps = [point.step for point in run.points if point.metric == loss]
     return Judged(label, run, loss, (steps[0], steps[-1]), monitor, detections)
 

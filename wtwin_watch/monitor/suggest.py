@@ -61,7 +61,7 @@ class Suggestion:
     """What a failure looks like. ``action`` is ``manual_review`` after any alert: a person decides.
 
     ``d_slope`` is the slope of D before the rise, in sigma an observation; ``d_spike`` the largest
-    \\|D\\| of the ten observations from the alert on. ``w_at_alert`` is infinite for a non-finite loss.
+    absolute D of the ten observations from the alert on. ``w_at_alert`` is infinite for a non-finite loss.
     """
 
     alert: bool
