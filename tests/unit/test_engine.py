@@ -172,6 +172,17 @@ def test_a_source_that_cannot_be_read_is_one_alert_after_its_grace_and_freezes_i
     assert world.engine.blind == []
 
 
+def test_it_is_written_down_when_a_source_was_last_seen(world):
+    seen(world)
+
+    first = read_status(world.url.database, world.clock.now).sources[0].seen_at
+    for _ in range(40):
+        world.settle(2)
+
+    assert world.clock.now - 65 <= read_status(world.url.database, 0.0).sources[0].seen_at
+    assert first < world.clock.now - 65
+
+
 def test_a_short_outage_of_a_source_is_told_to_nobody(world):
     seen(world)
     world.source.down = "no such folder"

@@ -68,6 +68,8 @@ class WatchedSource:
     """The runs whose last fetch failed."""
     looked: bool = False
     """It has answered, well or badly, since the start."""
+    noted_at: float = -math.inf
+    """When it was last written down how it is doing."""
     look_started: float = 0.0
     look_took_s: float = 0.0
     next_look: float = 0.0
@@ -376,9 +378,20 @@ class Engine:
             self._queue_notifications(
                 None, transitions, Run(RunKey(watched.name, ""), watched.name)
             )
-        if problem != was or transitions:
-            self._store.save_source(watched.health.record(watched.adapter))
+        if transitions:
             self._save()
+        moment = self._clock.monotonic()
+        if problem != was or moment - watched.noted_at >= SAVE_EVERY_S:
+            watched.noted_at = moment
+            self._write_down(watched)
+
+    def _write_down(self, watched: WatchedSource) -> None:
+        try:
+            self._store.save_source(watched.health.record(watched.adapter))
+        except OwnershipLost:
+            raise
+        except StoreError as error:
+            log.error("state not saved, trying again", error=str(error), retry_in_s=SAVE_EVERY_S)
 
     def _checkpoint(self, run: WatchedRun, transitions: Sequence[Transition]) -> None:
         self._queue_notifications(run, transitions, run.run)
