@@ -211,6 +211,38 @@ def test_a_table_of_the_wrong_shape_is_told_with_the_right_one(config: Path, tex
     assert mistakes(config, text) == [told]
 
 
+def test_a_value_that_may_have_several_forms_is_one_mistake(config: Path):
+    told = mistakes(
+        config,
+        """\
+[[source]]
+adapter = "csv"
+path = 3
+[[source]]
+adapter = "csv"
+path = []
+[[source]]
+adapter = "csv"
+path = [
+  "a.csv",
+  3,
+]
+[[source]]
+adapter = "csv"
+path = ""
+loss = 3
+""",
+    )
+
+    assert told == [
+        ":3: source.path: should be a valid string or a valid list",
+        ":6: source.path: should be a valid string or should not be empty",
+        ":11: source.path.1: should be a valid string",
+        ":15: source.path: should not be empty or a valid list",
+        ":16: source.loss: should be a valid string",
+    ]
+
+
 def test_a_file_with_a_byte_order_mark_and_dos_line_ends_is_read(config: Path):
     config.write_bytes(b"\xef\xbb\xbf" + SOURCE.replace("\n", "\r\n").encode())
 

@@ -130,5 +130,5 @@ def _shown(result: dict[str, Any]) -> list[str]:
     )
     lines += ["", "told:"]
     lines += table((r["name"], r["notifier"], r["goes_to"]) for r in result["receivers"])
-    lines += [f"note: {one_line(note)}" for note in result["notes"]]
-    return lines
+    notes = [f"note: {one_line(note)}" for note in result["notes"]]
+    return [*lines, "", *notes] if notes else lines

@@ -62,5 +62,5 @@ def command(
     logs.configure(log_format, level)
     settings = load_settings(flags, os.environ)
     for note in settings.notes:
-        structlog.get_logger("wtwin_watch").info("settings", note=note)
+        structlog.get_logger("wtwin_watch").info(note)
     return run(settings, RunOptions(once=once, fresh=fresh, dry_run=dry_run))

@@ -112,7 +112,8 @@ def _shown(status: Status) -> list[str]:
     if status.running:
         lines = [f"running: {status.line or 'starting'}"]
     else:
-        lines = [f"no daemon is running; last heard of {moment(status.heartbeat_at)}"]
+        heard = status.heartbeat_at
+        lines = ["no daemon is running" + (f"; last heard of {moment(heard)}" if heard else "")]
     lines.append(f"state: {status.state}")
     lines += ["", f"sources ({len(status.sources)})"]
     lines += table(

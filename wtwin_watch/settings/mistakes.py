@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -65,11 +66,9 @@ class Mistakes:
             return model.model_validate(values)
         except ValidationError as error:
             known = {*also_known, *keys(model)}
-            # include_input would put what may be a secret into the text
-            for problem in error.errors(include_url=False, include_input=False):
-                path = problem["loc"]
-                key = ".".join(str(part) for part in (table, *path) if part != "")
-                self.add(where(path), _explained(problem, known), key)
+            for path, text in _problems(error, values, known):
+                key = ".".join(map(str, (table, *path)))
+                self.add(where(path), text, key)
             return None
 
 
@@ -78,12 +77,47 @@ def keys(model: type[BaseModel]) -> set[str]:
     return {field.alias or name for name, field in model.model_fields.items()}
 
 
-def _explained(problem: Any, known: Collection[str]) -> str:
+def _problems(
+    error: ValidationError, values: Mapping[str, Any], known: Collection[str]
+) -> Iterator[tuple[KeyPath, str]]:
+    """Tell what is wrong at which path, once each."""
+    found: dict[KeyPath, list[str]] = {}
+    # include_input would put what may be a secret into the text
+    for problem in error.errors(include_url=False, include_input=False):
+        path = _written(problem, values)
+        text = _explained(problem, path, known)
+        if text not in found.setdefault(path, []):
+            found[path].append(text)
+    for path, texts in found.items():
+        # Of the forms that a value may have, the one that fits further in is the one that was meant.
+        if not any(other[: len(path)] == path and other != path for other in found):
+            first, *others = texts
+            yield path, " or ".join([first, *(text.removeprefix("should be ") for text in others)])
+
+
+def _written(problem: Any, values: Any) -> KeyPath:
+    """Keep of a problem's path what is written in the file; pydantic adds the form it tried."""
+    path: list[str | int] = []
+    for part in problem["loc"]:
+        if isinstance(values, list | tuple):
+            there = isinstance(part, int) and part < len(values)
+        else:
+            there = isinstance(values, Mapping) and part in values
+        if there:
+            values = values[part]
+        if there or (problem["type"] == "missing" and part == problem["loc"][-1]):
+            path.append(part)
+    return tuple(path)
+
+
+def _explained(problem: Any, path: KeyPath, known: Collection[str]) -> str:
     if problem["type"] == "extra_forbidden":
-        word = str(problem["loc"][-1])
-        near = did_you_mean(word, known) if len(problem["loc"]) == 1 else ""
+        near = did_you_mean(str(path[-1]), known) if len(path) == 1 else ""
         return f"unknown key{near or '; remove it'}"
     if problem["type"] == "missing":
         return "is missing; add it"
-    text = str(problem["msg"]).removeprefix("Value error, ").replace("Input should", "should")
-    return text.replace("Extra inputs are not permitted", "unknown key")
+    if problem["type"] in {"too_short", "string_too_short"} and problem["ctx"]["min_length"] == 1:
+        return "should not be empty"
+    text = str(problem["msg"]).removeprefix("Value error, ")
+    text = re.sub(r"^(Input|Value|String|List|Tuple|Dictionary) should", "should", text)
+    return text.replace("valid tuple", "valid list").replace("valid dictionary", "valid table")
