@@ -237,3 +237,28 @@ def test_importing_the_monitors_loads_numpy_alone():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["numpy", "wtwin_watch"]
+
+
+def test_a_forecast_beyond_the_largest_number_is_infinite_and_far_above_any_loss():
+    baseline = PowerLawBaseline(calibration_frac=1.0, warmup_steps=0)
+    baseline.fit(range(100, 120), [10.0 * 0.5**i for i in range(20)])
+    assert baseline.predict(1e-8) == math.inf
+    assert baseline.predict(np.array([1e-8, 1e9]))[0] == math.inf
+    assert WTwinMonitor(baseline).update(0, 5.0).D == -1e4
+
+
+def test_settings_of_a_power_law_are_checked_and_shown():
+    with pytest.raises(ValueError, match="calibration_frac"):
+        PowerLawBaseline(calibration_frac=0)
+    with pytest.raises(ValueError, match="warmup_steps"):
+        PowerLawBaseline(warmup_steps=-1)
+    assert repr(PowerLawBaseline(0.5)) == "PowerLawBaseline(calibration_frac=0.5, warmup_steps=50)"
+
+
+def test_steps_of_a_library_without_integers_become_floats():
+    class Tensor:
+        def __float__(self):
+            return 3.0
+
+    assert repr(WTwinMonitor().update(Tensor(), 2.0).step) == "3.0"
+    assert repr(WTwinMonitor().update(np.float32(2.5), 2.0).step) == "2.5"

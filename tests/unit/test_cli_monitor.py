@@ -361,3 +361,8 @@ def test_every_sample_is_judged_or_refused_without_a_mistake(wtwin, command):
         ran = wtwin(command, path)
         assert ran.code in {0, 1, 2}
         assert bool(ran.out) == (ran.code != 2)
+
+
+def test_suggest_writes_scores_too(wtwin, log, tmp_path):
+    wtwin("suggest", log(clean(300)), "--output", tmp_path / "scores.csv")
+    assert len((tmp_path / "scores.csv").read_text().splitlines()) == 1 + 101
