@@ -23,11 +23,6 @@ class Systemd:
         self.watchdog_every_s = _watchdog_every(environ)
         """Call `watchdog` at least this often, seconds: half of what systemd allows. None: no need."""
 
-    @property
-    def present(self) -> bool:
-        """Whether anybody listens."""
-        return bool(self._address)
-
     def ready(self) -> None:
         """Say that starting, or reloading, is over."""
         self._send("READY=1")

@@ -39,8 +39,9 @@ def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wtwin_watch.cli.check.command", command)
 
 
-def test_help_shows_the_commands_the_options_of_run_and_an_example(capsys):
-    assert cli.main(["--help"]) == 0
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_shows_the_commands_the_options_of_run_and_an_example(flag: str, capsys):
+    assert cli.main([flag]) == 0
 
     shown = capsys.readouterr().out
     for command in cli.COMMANDS:
@@ -170,6 +171,7 @@ def test_a_command_line_that_makes_no_sense_is_exit_code_2(args: list[str], told
         ),
         (SourceError("can't read"), 69, "can't read"),
         (StoreError("no state"), 69, "no state"),
+        (UsageError("a\x1b[2Jb"), 2, "a\\x1b[2Jb"),
         (DeliveryError("no Slack"), 1, "no Slack"),
         (
             ZeroDivisionError("by zero"),

@@ -53,7 +53,7 @@ class LazyGroup(click.Group):
         own = {name for option in self.get_params(ctx) for name in option.opts}
         first = next((i for i, arg in enumerate(args) if arg not in own), len(args))
         named = first < len(args) and not args[first].startswith("-")
-        if not named and not {"--help", "--version"} & set(args[:first]):
+        if not named and not {"-h", "--help", "--version"} & set(args[:first]):
             args = [*args[:first], "run", *args[first:]]
         return super().parse_args(ctx, args)
 
@@ -83,7 +83,7 @@ class LazyGroup(click.Group):
         if run is not None:
             records = [option.get_help_record(ctx) for option in run.get_params(ctx)]
             with formatter.section("Options of run"):
-                formatter.write_dl([r for r in records if r and not r[0].startswith("--help")])
+                formatter.write_dl([r for r in records if r and "--help" not in r[0]])
         formatter.write_paragraph()
         formatter.write_text("wtwin-watch COMMAND --help says more about a command.")
 
@@ -94,7 +94,11 @@ class LazyGroup(click.Group):
             formatter.write_dl([record for record in records if record])
 
 
-@click.group(cls=LazyGroup, name="wtwin-watch")
+@click.group(
+    cls=LazyGroup,
+    name="wtwin-watch",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option("--debug", is_flag=True, help="Show a traceback with errors (WTWIN_WATCH_DEBUG=1).")
 @click.version_option(package_name="wtwin-watch", message="wtwin-watch %(version)s")
 def group(debug: bool) -> None:
@@ -149,12 +153,13 @@ def _told(error: WtwinWatchError) -> str:
 
 def _say(text: str) -> None:
     """Tell an error on stderr, with secrets masked; inside an ``except``, with a traceback if asked for."""
+    from wtwin_watch.cli.output import one_line
     from wtwin_watch.logs import masked
 
     if os.environ.get("WTWIN_WATCH_DEBUG", "") not in {"", "0"}:
         import traceback
 
         sys.stderr.write(masked(traceback.format_exc()))
-    first, *rest = masked(text).split("\n")
+    first, *rest = map(one_line, masked(text).split("\n"))
     lines = [f"wtwin-watch: error: {first}", *(f"  {line}" if line else "" for line in rest)]
     sys.stderr.write("\n".join(lines) + "\n")

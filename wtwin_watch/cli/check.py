@@ -72,6 +72,7 @@ def _looked_at(settings: SourceSettings) -> dict[str, Any]:
 
 
 def _look(settings: SourceSettings, answer: dict[str, Any]) -> None:
+    from wtwin_watch.logs import masked
     from wtwin_watch.plugins import load_adapter
 
     try:
@@ -82,7 +83,7 @@ def _look(settings: SourceSettings, answer: dict[str, Any]) -> None:
             source.close()
     # An adapter may be somebody else's code; whatever it raises is what's wrong with this source.
     except Exception as error:
-        answer.update(runs=None, error=str(error) or type(error).__name__)
+        answer.update(runs=None, error=masked(str(error)) or type(error).__name__)
 
 
 def _result(settings: Settings, sources: list[dict[str, Any]]) -> dict[str, Any]:

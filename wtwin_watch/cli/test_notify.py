@@ -51,6 +51,7 @@ def command(names: tuple[str, ...], flags: Flags, as_json: bool) -> int:
 
 
 def _sent(receiver: ReceiverSettings) -> dict[str, Any]:
+    from wtwin_watch.logs import masked
     from wtwin_watch.plugins import load_notifier
 
     notifier = load_notifier(receiver.notifier)(receiver.name, receiver.options)
@@ -58,7 +59,7 @@ def _sent(receiver: ReceiverSettings) -> dict[str, Any]:
     try:
         notifier.send(example(receiver.name, time.time()))
     except DeliveryError as refusal:
-        error = str(refusal)
+        error = masked(str(refusal))
     finally:
         notifier.close()
     return {

@@ -10,7 +10,6 @@ from urllib.parse import parse_qsl, urlsplit
 from wtwin_watch import logs, plugins
 from wtwin_watch.errors import SettingsError, UsageError
 from wtwin_watch.settings.arguments import secret_in
-from wtwin_watch.settings.durations import shown_duration
 from wtwin_watch.settings.files import Document, home, read_document, user_file
 from wtwin_watch.settings.given import Entry, given_receivers, given_sources
 from wtwin_watch.settings.lines import KeyPath
@@ -278,14 +277,3 @@ def _nothing_to_watch(document: Document, environ: Mapping[str, str]) -> str:
         '    adapter = "csv"\n'
         '    path = "runs/*.csv"'
     )
-
-
-def describe(settings: Settings) -> list[str]:
-    """Say in lines for a person what the settings amount to, without anything secret."""
-    lines = [f"settings: {settings.file or 'none but flags and environment'}"]
-    lines += [
-        f"source {source.name}: {source.adapter}, every {shown_duration(source.interval_s)}"
-        for source in settings.sources
-    ]
-    lines += [f"receiver {receiver.name}: {receiver.notifier}" for receiver in settings.receivers]
-    return lines
