@@ -53,36 +53,6 @@ class FinishedRun:
     """Why it could not be read, or not to its end."""
 
 
-def read_logs(
-    path: Path, names: Names, talk: Talk | None = None, warn: Talk | None = None
-) -> list[FinishedRun]:
-    """Read every run of the log, or of every log in the folder, at ``path``.
-
-    In a folder, files that are no logs are passed over in silence, logs that can't be read with a word
-    to ``warn``. Raises `UsageError` where the path is missing, or nothing in it can be read. ``talk`` is
-    told how far a long reading is. Both are by default told on stderr, ``talk`` only to a person. Holds
-    all points of the path in memory, 100-150 bytes a point.
-    """
-    runs: list[FinishedRun] = []
-    problems: list[str] = []
-    for log in find_logs(path, names):
-        if log.recognition.refused is not None:
-            problems.append(f"{log.path}: {log.recognition.refused}")
-            continue
-        try:
-            found = read_log(log, names, talk)
-        except UsageError as error:
-            problems.append(str(error))
-            continue
-        runs += [run for run in found if run.error is None]
-        problems += [f"{run.log}: {run.name}: {run.error}" for run in found if run.error]
-    if not runs:
-        raise UsageError("\n".join(problems) or f"{path}: holds no run")
-    for problem in problems:
-        (warn or _warn)(f"passed over: {problem}")
-    return runs
-
-
 def find_logs(path: Path, names: Names = Names()) -> list[Log]:  # noqa: B008 - frozen
     """List the logs at ``path`` in the order of their paths, those that are refused among them.
 
@@ -126,7 +96,9 @@ def _with_named_loss(log: Log, names: Names) -> Log:
 def read_log(log: Log, names: Names, talk: Talk | None = None) -> list[FinishedRun]:
     """Read every run of one recognised log to its end.
 
-    A run that can't be read has an ``error``. Raises `UsageError` where none of them can be.
+    A run that can't be read, or not to its end, has an ``error``. Raises `UsageError` where that is so of
+    all of them. ``talk`` is told how far a long reading is, by default on stderr if that is a terminal.
+    Holds all points in memory, 100-150 bytes a point.
     """
     given = {
         role: name
@@ -229,10 +201,6 @@ def _unreadable(path: Path, error: OSError) -> str:
         PermissionError: "; run as somebody who may read it",
     }.get(type(error), "")
     return f"{path}: can't be read: {error.strerror or error}{cure}"
-
-
-def _warn(text: str) -> None:
-    sys.stderr.write(f"wtwin-watch: warning: {text}\n")
 
 
 def _tell_terminal(text: str) -> None:
