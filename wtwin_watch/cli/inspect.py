@@ -126,5 +126,5 @@ def _shown(log: dict[str, Any]) -> list[str]:
         ]
         if run["skipped"]:
             facts.append(("skipped", counted(run["skipped"])))
-        lines += table(facts)
+        lines += [*([""] if len(lines) > 1 else []), *table(facts)]
     return lines
