@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
@@ -118,6 +119,23 @@ def test_notifications_of_an_alert_keep_their_order_even_when_the_first_has_to_w
     again = store.next_notification("oncall")
 
     assert (again.id, again.attempts, again.next_at) == ("n1", 1, NOW + 100)
+
+
+def test_a_later_episode_waits_until_the_earlier_one_is_told_to_its_end(store):
+    first, second = make_alert("1", started_at=1.0), make_alert("2", started_at=2.0)
+    ended = replace(first, state=AlertState.RESOLVED)
+    resolved = make_entry("n1", alert=ended, event=Event.RESOLVED)
+    store.save(
+        [
+            make_checkpoint(resolved, alert=ended),
+            make_checkpoint(make_entry("n2", alert=second), alert=second),
+        ],
+        NOW,
+    )
+
+    store.mark_failed(resolved, "down", next_at=resolved.next_at + 100)
+
+    assert store.next_notification("oncall").id == "n1"
 
 
 def test_another_alert_overtakes_one_that_has_to_wait(store):

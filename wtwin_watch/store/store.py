@@ -232,13 +232,16 @@ class Store:
     def next_notification(self, receiver: str) -> OutboxEntry | None:
         """The notification that ``receiver`` should be sent next: the earliest due one.
 
-        Within an alert the order is kept: a later one waits for those before it.
+        Within a run and family the order is kept: a later one waits for those before it, so that the
+        last word about it is the last that happened.
         """
         t = tables.outbox.c
+        about = sa.func.coalesce(tables.alerts.c.fingerprint, t.alert_id)
         waiting = (
-            sa.select(t.alert_id, sa.func.min(t.seq).label("seq"))
+            sa.select(sa.func.min(t.seq).label("seq"))
+            .join_from(tables.outbox, tables.alerts, t.alert_id == tables.alerts.c.id, isouter=True)
             .where(t.receiver == receiver, t.state == "waiting")
-            .group_by(t.alert_id)
+            .group_by(about)
             .subquery()
         )
         query = (
