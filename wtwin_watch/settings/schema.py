@@ -69,7 +69,7 @@ def _of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _inlined(value: Any, definitions: Mapping[str, Any]) -> Any:
-    """Put definitions where they are referred to: two plugins may use one name for different things."""
+    """Put definitions where they are referred to, since two plugins may use one name for two things."""
     if isinstance(value, list):
         return [_inlined(item, definitions) for item in value]
     if not isinstance(value, dict):
@@ -78,4 +78,9 @@ def _inlined(value: Any, definitions: Mapping[str, Any]) -> Any:
         rest = {key: item for key, item in value.items() if key != "$ref"}
         definition = definitions[str(reference).rpartition("/")[2]]
         return _inlined({**definition, **rest}, definitions)
-    return {key: _inlined(item, definitions) for key, item in value.items()}
+    return {
+        key: _inlined(item, definitions)
+        for key, item in value.items()
+        # pydantic's titles repeat the keys; a property called title is no text but a schema.
+        if key != "title" or not isinstance(item, str)
+    }
