@@ -232,13 +232,16 @@ class Store:
     def next_notification(self, receiver: str) -> OutboxEntry | None:
         """The notification that ``receiver`` should be sent next: the earliest due one.
 
-        Within an alert the order is kept: a later one waits for those before it.
+        Within a run and family the order is kept: a later one waits for those before it, so that the
+        last word about it is the last that happened.
         """
         t = tables.outbox.c
+        about = sa.func.coalesce(tables.alerts.c.fingerprint, t.alert_id)
         waiting = (
-            sa.select(t.alert_id, sa.func.min(t.seq).label("seq"))
+            sa.select(sa.func.min(t.seq).label("seq"))
+            .join_from(tables.outbox, tables.alerts, t.alert_id == tables.alerts.c.id, isouter=True)
             .where(t.receiver == receiver, t.state == "waiting")
-            .group_by(t.alert_id)
+            .group_by(about)
             .subquery()
         )
         query = (
@@ -337,6 +340,13 @@ class Store:
             connection.execute(sa.delete(t.alerts).where(t.alerts.c.id.in_(old)))
 
         self._writer.write(work)
+
+    def due(self, now: float) -> int:
+        """How many notifications could be tried at once."""
+        t = tables.outbox.c
+        query = sa.select(sa.func.count()).where(t.state == "waiting", t.next_at <= now)
+        with self._read_engine.connect() as connection:
+            return connection.execute(query).scalar_one()
 
     def waiting(self) -> int:
         """How many notifications wait to be delivered."""
