@@ -29,7 +29,7 @@ from wtwin_watch.store.status import read_status
 
 SOURCES = ("csv", "tensorboard")
 """What the watcher calls the two sources: after their adapters."""
-AT_MOST_S = 50.0
+AT_MOST_S = 45.0
 """The show ends by then, whatever is missing."""
 LATE_S = 15.0
 """How long after the last step what should arrive may arrive."""
@@ -102,8 +102,10 @@ def play(seed: int, healthy: bool, keep: bool, screen: Screen) -> Result:
             "demo", f"a training of {classifier.STEPS} steps with seed {seed}, whose labels {wrong}"
         )
         _start(actors, folder, seed, healthy, screen)
-        _listen(actors, scene, started, screen)
-        screen.end_live()
+        try:
+            _listen(actors, scene, started, screen)
+        finally:
+            screen.end_live()
         # The watcher saves how far it read when it ends.
         actors.stop("watcher")
         followed = _followed(folder / "state.db")
@@ -201,7 +203,7 @@ def _hear_training(said: Mapping[str, Any], scene: _Scene, screen: Screen) -> No
         text = (
             f"step {said['step']:>4}  loss {said['loss']:.3f}  wrong labels {said['rotten']:>3.0%}"
         )
-        screen.live("training", f"{text}  {sparkline(scene.losses, _CURVE_WIDTH)}")
+        screen.live("training", f"{text}  {_curve(scene)}")
         if not screen.lively and said["step"] % _EVERY == 0:
             screen.say("training", text)
     elif said["said"] == "rot begins":
@@ -209,7 +211,10 @@ def _hear_training(said: Mapping[str, Any], scene: _Scene, screen: Screen) -> No
         screen.say("training", f"step {said['step']}: from here on labels rot")
     elif said["said"] == "finished":
         scene.finished_at = time.monotonic()
-        screen.say("training", f"finished at step {said['step']}, loss {scene.losses[-1]:.3f}")
+        screen.end_live()
+        curve = f"  {_curve(scene)}" if screen.lively else ""
+        screen.say("training", f"finished at step {said['step']}{curve}")
+        screen.say("demo", f"waits {SETTLE_S:g} s for what should not arrive")
 
 
 def _hear_receiver(said: Mapping[str, Any], scene: _Scene, screen: Screen) -> None:
@@ -230,8 +235,19 @@ def _hear_watcher(said: Mapping[str, Any], scene: _Scene, screen: Screen) -> Non
     fields = {
         k: v for k, v in said.items() if k not in ("time", "level", "event", "id", "exception")
     }
-    words = [str(said.get("event", "")), *(f"{name}={value}" for name, value in fields.items())]
+    words = [
+        str(said.get("event", "")),
+        *(f"{name}={_short(value)}" for name, value in fields.items()),
+    ]
     screen.say("watcher", "  ".join(words), good=None if said.get("level") == "info" else False)
+
+
+def _curve(scene: _Scene) -> str:
+    return sparkline(scene.losses, _CURVE_WIDTH)
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 _HEARERS = {
