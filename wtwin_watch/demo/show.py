@@ -44,6 +44,7 @@ for = "1s"
 _CURVE_WIDTH = 36
 _EVERY = 100
 """Steps between two lines about the training where nothing can be drawn over."""
+_UNSAID = ("time", "level", "event", "id", "exception")
 _HIDDEN_PREFIXES = ("WTWIN_WATCH_", "SLACK_", "NOTIFY_SOCKET", "WATCHDOG_", "JOURNAL_STREAM")
 
 
@@ -224,17 +225,14 @@ def _hear_receiver(said: Mapping[str, Any], scene: _Scene, screen: Screen) -> No
     elif said["said"] == "delivery":
         delivery = Delivery.read(said["id"], said["at"], said["payload"])
         scene.deliveries.append(delivery)
-        screen.say(
-            "receiver", f"got {delivery.type} from {delivery.source}, signature good", good=True
-        )
+        text = f"got {delivery.type} from {delivery.source}, signature good"
+        screen.say("receiver", text, good=not scene.healthy)
         screen.say("receiver", f"{delivery.title}. {delivery.summary}")
 
 
 def _hear_watcher(said: Mapping[str, Any], scene: _Scene, screen: Screen) -> None:
     """Show a log line of the watcher as it is, but for what says nothing here."""
-    fields = {
-        k: v for k, v in said.items() if k not in ("time", "level", "event", "id", "exception")
-    }
+    fields = {k: v for k, v in said.items() if k not in _UNSAID and v is not None}
     words = [
         str(said.get("event", "")),
         *(f"{name}={_short(value)}" for name, value in fields.items()),
