@@ -1,5 +1,6 @@
 """The store: what is written together stays together, and one daemon owns it."""
 
+import math
 import sqlite3
 import subprocess
 import sys
@@ -49,6 +50,7 @@ def test_a_run_comes_back_as_it_was_saved(store):
     assert record.cursor == {"v": 1, "offset": 12}
     assert record.run == RUN
     assert (record.position, record.step_name, record.points) == ("row 3", "step", 3)
+    assert math.isnan(record.last_loss)
     assert record.skipped == {"short row": 2}
     assert record.roles == {"loss": "train/loss"}
     assert store.run_records("elsewhere") == []

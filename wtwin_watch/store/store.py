@@ -182,7 +182,7 @@ class Store:
                     roles=codec.loads(row.roles_json),
                     points=row.points,
                     last_step=row.last_step,
-                    last_loss=row.last_loss,
+                    last_loss=codec.load_number(row.last_loss),
                     error=row.error,
                 )
                 for row in rows
@@ -391,7 +391,7 @@ def _save(connection: sa.Connection, checkpoint: Checkpoint, now: float) -> None
             "step_name": record.step_name,
             "points": record.points,
             "last_step": record.last_step,
-            "last_loss": record.last_loss,
+            "last_loss": codec.dump_number(record.last_loss),
             "error": record.error,
             "first_seen_at": record.first_seen_at,
             "saved_at": now,
