@@ -107,7 +107,9 @@ class Daemon:
         for s in settings.sources:
             source = load_adapter(s.adapter)(s.name, s.options)
             self._engine.add(s.name, s.adapter, source, s.options.names, s.interval_s)
-        parked = store.park_strangers([r.name for r in receivers], clock.time())
+        # What the configured ones are owed waits for them, also while a dry run tells none of them.
+        known = [r.name for r in (*settings.receivers, *receivers)]
+        parked = store.park_strangers(known, clock.time())
         if parked:
             log.warning("notifications parked: their receiver is not configured", count=parked)
 
@@ -183,12 +185,13 @@ class Daemon:
         """Save, deliver what can be delivered within ``drain_s``, close. Returns what is undelivered."""
         self._systemd.stopping()
         lost = isinstance(self._failure, OwnershipLost)
+        receivers = [deliverer.receiver for deliverer in self._deliverers]
         undelivered = 0
         with suppress(StoreError):
             self._engine.close()
         deadline = self._clock.monotonic() + drain_s
         with suppress(StoreError):
-            while not lost and self._store.due(self._clock.time()):
+            while not lost and self._store.due(receivers, self._clock.time()):
                 if self._clock.monotonic() > deadline or self._failure is not None:
                     break
                 self._wake_deliverers()
@@ -196,7 +199,7 @@ class Daemon:
         for deliverer in self._deliverers:
             deliverer.stop(max(0.1, deadline - self._clock.monotonic()))
         with suppress(StoreError):
-            undelivered = 0 if lost else self._store.waiting()
+            undelivered = 0 if lost else self._store.waiting(receivers)
         if undelivered:
             log.warning("notifications wait for the next start", count=undelivered)
         self._store.close()

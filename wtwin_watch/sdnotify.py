@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Mapping
 
 LONGEST_STATUS = 1000
@@ -20,11 +19,9 @@ class Systemd:
         address = environ.get("NOTIFY_SOCKET", "")
         # A leading @ stands for the null byte of Linux's abstract sockets.
         self._address = "\0" + address[1:] if address.startswith("@") else address
-        self.watchdog_every_s = _watchdog_every(environ)
-        """Call `watchdog` at least this often, seconds: half of what systemd allows. None: no need."""
 
     def ready(self) -> None:
-        """Say that starting, or reloading, is over."""
+        """Say that starting is over."""
         self._send("READY=1")
 
     def status(self, status: str) -> None:
@@ -34,11 +31,6 @@ class Systemd:
     def watchdog(self) -> None:
         """Say that the work goes on. systemd restarts a service that stops saying so."""
         self._send("WATCHDOG=1")
-
-    def reloading(self) -> None:
-        """Say that the settings are being read anew; `ready` ends it."""
-        now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
-        self._send("RELOADING=1", f"MONOTONIC_USEC={now_us}")
 
     def stopping(self) -> None:
         """Say that the service is about to end."""
@@ -54,16 +46,6 @@ class Systemd:
         except OSError:
             # systemd misses a message at worst; the watching must not suffer for it.
             pass
-
-
-def _watchdog_every(environ: Mapping[str, str]) -> float | None:
-    """Half of the watchdog's time, if it is meant for this very process."""
-    try:
-        allowed_us = int(environ.get("WATCHDOG_USEC", ""))
-        meant_for = int(environ.get("WATCHDOG_PID") or os.getpid())
-    except ValueError:
-        return None
-    return allowed_us / 2e6 if allowed_us > 0 and meant_for == os.getpid() else None
 
 
 def _line(text: str) -> str:

@@ -61,7 +61,7 @@ def test_notifications_are_delivered_in_order_and_settled(store):
     assert seen == ["n0", "n1", "n2"]
     assert store.receipt("oncall", alert.id) == {"ts": "n2"}
     store.prune(time.time() + 1)
-    assert store.waiting() == 0
+    assert store.waiting(["oncall"]) == 0
 
 
 def test_a_second_daemon_is_refused(store, url):

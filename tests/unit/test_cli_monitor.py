@@ -297,7 +297,7 @@ def test_a_run_without_the_column_is_passed_over_where_another_has_it(wtwin, log
     ran = wtwin("monitor", tmp_path / "logs", "--loss-col", "objective")
     assert ran.code == 0
     assert "passed over: " in ran.err
-    assert "the columns there are: train_loss" in ran.err
+    assert "the columns there are: step, train_loss" in ran.err
 
 
 def test_suggest_prints_the_published_lines(wtwin, log):

@@ -83,6 +83,13 @@ def test_a_terminal_that_can_nothing_is_treated_as_none():
     assert stream.getvalue() == ""
 
 
+def test_a_terminal_without_the_signs_of_the_curve_is_treated_as_none():
+    class Latin(Terminal):
+        encoding = "iso-8859-1"
+
+    assert not Screen(Latin(), {}).lively
+
+
 @pytest.mark.parametrize(
     ("values", "width", "bars"),
     [

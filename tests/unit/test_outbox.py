@@ -153,7 +153,7 @@ def test_an_unexpected_error_of_a_notifier_is_tried_again_and_its_text_kept_out(
     deliver(receiver)
     receiver.wait_for(1)
     deadline = time.monotonic() + 10
-    while store.waiting() and time.monotonic() < deadline:
+    while store.waiting(["oncall"]) and time.monotonic() < deadline:
         time.sleep(0.02)
 
     assert len(receiver.tries) == 2

@@ -1,5 +1,6 @@
 """The store: what is written together stays together, and one daemon owns it."""
 
+import math
 import sqlite3
 import subprocess
 import sys
@@ -49,6 +50,7 @@ def test_a_run_comes_back_as_it_was_saved(store):
     assert record.cursor == {"v": 1, "offset": 12}
     assert record.run == RUN
     assert (record.position, record.step_name, record.points) == ("row 3", "step", 3)
+    assert math.isnan(record.last_loss)
     assert record.skipped == {"short row": 2}
     assert record.roles == {"loss": "train/loss"}
     assert store.run_records("elsewhere") == []
@@ -138,6 +140,18 @@ def test_a_later_episode_waits_until_the_earlier_one_is_told_to_its_end(store):
     assert store.next_notification("oncall").id == "n1"
 
 
+def test_what_stands_behind_one_that_has_to_wait_is_not_due(store):
+    alert = make_alert()
+    entries = [make_entry("n1", alert=alert), make_entry("n2", alert=alert)]
+    store.save([make_checkpoint(*entries, make_entry("n3", "other", alert=alert))], NOW)
+
+    store.mark_failed(entries[0], "down", next_at=NOW + 100)
+
+    both = ["oncall", "other"]
+    assert (store.due(both, NOW), store.due(both, NOW + 100), store.waiting(both)) == (1, 2, 3)
+    assert (store.due(["other"], NOW), store.waiting(["other"])) == (1, 1)
+
+
 def test_another_alert_overtakes_one_that_has_to_wait(store):
     store.save(
         [
@@ -176,7 +190,7 @@ def test_a_parked_notification_lets_the_next_of_its_alert_through(store):
     store.mark_parked(store.next_notification("oncall"), "no such channel", NOW)
 
     assert store.next_notification("oncall").id == "n2"
-    assert store.waiting() == 1
+    assert store.waiting(["oncall"]) == 1
 
 
 def test_what_waits_for_a_receiver_no_longer_configured_is_parked_and_shown(store, path):

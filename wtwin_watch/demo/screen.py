@@ -27,7 +27,8 @@ class Screen:
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str] = os.environ) -> None:
         self._stream = stream
-        self._terminal = stream.isatty() and environ.get("TERM") != "dumb"
+        able = environ.get("TERM") != "dumb" and _encodes(stream, _BARS)
+        self._terminal = stream.isatty() and able
         self._colours = self._terminal and not environ.get("NO_COLOR")
         self._started = time.monotonic()
         self._live = ""
@@ -86,6 +87,14 @@ class Screen:
 
     def _columns(self) -> int:
         return shutil.get_terminal_size().columns
+
+
+def _encodes(stream: TextIO, text: str) -> bool:
+    try:
+        text.encode(stream.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def sparkline(values: Sequence[float], width: int) -> str:

@@ -29,7 +29,7 @@ from wtwin_watch.store.status import read_status
 
 SOURCES = ("csv", "tensorboard")
 """What the watcher calls the two sources: after their adapters."""
-AT_MOST_S = 50.0
+AT_MOST_S = 45.0
 """The show ends by then, whatever is missing."""
 LATE_S = 15.0
 """How long after the last step what should arrive may arrive."""
@@ -44,6 +44,7 @@ for = "1s"
 _CURVE_WIDTH = 36
 _EVERY = 100
 """Steps between two lines about the training where nothing can be drawn over."""
+_UNSAID = ("time", "level", "event", "id", "exception")
 _HIDDEN_PREFIXES = ("WTWIN_WATCH_", "SLACK_", "NOTIFY_SOCKET", "WATCHDOG_", "JOURNAL_STREAM")
 
 
@@ -102,8 +103,10 @@ def play(seed: int, healthy: bool, keep: bool, screen: Screen) -> Result:
             "demo", f"a training of {classifier.STEPS} steps with seed {seed}, whose labels {wrong}"
         )
         _start(actors, folder, seed, healthy, screen)
-        _listen(actors, scene, started, screen)
-        screen.end_live()
+        try:
+            _listen(actors, scene, started, screen)
+        finally:
+            screen.end_live()
         # The watcher saves how far it read when it ends.
         actors.stop("watcher")
         followed = _followed(folder / "state.db")
@@ -201,7 +204,7 @@ def _hear_training(said: Mapping[str, Any], scene: _Scene, screen: Screen) -> No
         text = (
             f"step {said['step']:>4}  loss {said['loss']:.3f}  wrong labels {said['rotten']:>3.0%}"
         )
-        screen.live("training", f"{text}  {sparkline(scene.losses, _CURVE_WIDTH)}")
+        screen.live("training", f"{text}  {_curve(scene)}")
         if not screen.lively and said["step"] % _EVERY == 0:
             screen.say("training", text)
     elif said["said"] == "rot begins":
@@ -209,7 +212,10 @@ def _hear_training(said: Mapping[str, Any], scene: _Scene, screen: Screen) -> No
         screen.say("training", f"step {said['step']}: from here on labels rot")
     elif said["said"] == "finished":
         scene.finished_at = time.monotonic()
-        screen.say("training", f"finished at step {said['step']}, loss {scene.losses[-1]:.3f}")
+        screen.end_live()
+        curve = f"  {_curve(scene)}" if screen.lively else ""
+        screen.say("training", f"finished at step {said['step']}{curve}")
+        screen.say("demo", f"waits {SETTLE_S:g} s for what should not arrive")
 
 
 def _hear_receiver(said: Mapping[str, Any], scene: _Scene, screen: Screen) -> None:
@@ -219,19 +225,27 @@ def _hear_receiver(said: Mapping[str, Any], scene: _Scene, screen: Screen) -> No
     elif said["said"] == "delivery":
         delivery = Delivery.read(said["id"], said["at"], said["payload"])
         scene.deliveries.append(delivery)
-        screen.say(
-            "receiver", f"got {delivery.type} from {delivery.source}, signature good", good=True
-        )
+        text = f"got {delivery.type} from {delivery.source}, signature good"
+        screen.say("receiver", text, good=not scene.healthy)
         screen.say("receiver", f"{delivery.title}. {delivery.summary}")
 
 
 def _hear_watcher(said: Mapping[str, Any], scene: _Scene, screen: Screen) -> None:
     """Show a log line of the watcher as it is, but for what says nothing here."""
-    fields = {
-        k: v for k, v in said.items() if k not in ("time", "level", "event", "id", "exception")
-    }
-    words = [str(said.get("event", "")), *(f"{name}={value}" for name, value in fields.items())]
+    fields = {k: v for k, v in said.items() if k not in _UNSAID and v is not None}
+    words = [
+        str(said.get("event", "")),
+        *(f"{name}={_short(value)}" for name, value in fields.items()),
+    ]
     screen.say("watcher", "  ".join(words), good=None if said.get("level") == "info" else False)
+
+
+def _curve(scene: _Scene) -> str:
+    return sparkline(scene.losses, _CURVE_WIDTH)
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 _HEARERS = {

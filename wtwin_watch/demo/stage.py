@@ -100,16 +100,15 @@ def stage() -> Iterator[Stage]:
     The signals come out as KeyboardInterrupt. In the main thread only.
     """
     actors = Stage()
-    before = {
-        number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)
-    }
+    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, _interrupt) for number in ending}
     try:
         yield actors
     finally:
         # A second Ctrl-C must not leave anybody behind.
-        interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in ending:
+            signal.signal(number, signal.SIG_IGN)
         actors.stop_all()
-        signal.signal(signal.SIGINT, interrupt)
         for number, handler in before.items():
             signal.signal(number, handler)
 

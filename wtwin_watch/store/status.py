@@ -83,7 +83,7 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
             roles=codec.loads(row.roles_json),
             points=row.points,
             last_step=row.last_step,
-            last_loss=row.last_loss,
+            last_loss=codec.load_number(row.last_loss),
             skipped=codec.loads(row.skipped_json),
             backlog=row.backlog,
             error=row.error,
