@@ -102,7 +102,7 @@ def _load(group: str, name: str) -> Any:
     try:
         plugin = point.load()
     except ModuleNotFoundError as error:
-        raise SettingsError([_missing(kind, point, error)]) from error
+        raise SettingsError([_missing(kind, point, error.name or str(error))]) from error
     # A plugin is somebody else's code: whatever its import raises is told, and spoils no other.
     except Exception as error:
         text = f"the {kind} {name!r} can't be loaded: {type(error).__name__}: {error}"
@@ -119,8 +119,10 @@ def _load(group: str, name: str) -> Any:
     return plugin
 
 
-def _missing(kind: str, point: EntryPoint, error: ModuleNotFoundError) -> str:
-    module = (error.name or str(error)).partition(".")[0]
+def _missing(kind: str, point: EntryPoint, absent: str) -> str:
+    module = absent.partition(".")[0]
+    if module == point.module.partition(".")[0]:
+        return f"the {kind} {point.name!r} lacks its own module {absent!r}; install it again"
     said = f"the {kind} {point.name!r} needs the module {module!r}, which isn't installed"
     for requirement, extra in _optional(point.dist):
         if extra and _same(requirement, module) and point.dist:

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from tests.support.plugin_site import TOY, installed
 from wtwin_watch.errors import UsageError
 from wtwin_watch.ingest import finished
-from wtwin_watch.ingest.finished import find_logs, read_logs
+from wtwin_watch.ingest.finished import FinishedRun, find_logs, read_log
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Point
 
@@ -15,6 +16,14 @@ def toys(tmp_path_factory: pytest.TempPathFactory):
     site = tmp_path_factory.mktemp("site")
     with installed(site, modules={"acme_toy": TOY}, adapters={"toy": "acme_toy:ToySource"}):
         yield
+
+
+def read_logs(
+    path: Path, names: Names, talk: Callable[[str], None] | None = None
+) -> list[FinishedRun]:
+    """Read what can be read at ``path``."""
+    logs = [log for log in find_logs(path, names) if log.recognition.refused is None]
+    return [run for log in logs for run in read_log(log, names, talk)]
 
 
 def test_a_finished_log_is_read_to_its_end(tmp_path: Path):
@@ -63,7 +72,11 @@ def test_a_folder_gives_every_log_in_it_and_passes_over_the_rest(tmp_path: Path)
     runs = read_logs(tmp_path, Names())
 
     assert [run.name for run in runs] == ["b", "a"]
-    assert [log.path.name for log in find_logs(tmp_path)] == ["b.toy", "x.bad", "a.toy"]
+    assert [log.path.name for log in find_logs(tmp_path, Names())] == [
+        "b.toy",
+        "x.bad",
+        "a.toy",
+    ]
 
 
 def test_what_lies_in_a_folder_that_is_itself_a_log_is_read_once(tmp_path: Path):
@@ -92,7 +105,6 @@ def test_a_folder_itself_can_be_one_log(tmp_path: Path):
     [
         ("absent.toy", None, "No such file or directory; check the path"),
         ("thing.zzz", "hello", "not a log this program knows"),
-        ("thing.bad", "hello", "it is bad"),
         ("thing.toy", "1 1\nbroken\n", "the toy is broken"),
     ],
 )
@@ -122,3 +134,38 @@ def test_a_long_reading_is_talked_about(tmp_path: Path, monkeypatch: pytest.Monk
     read_logs(path, Names(), talk.append)
 
     assert talk == [f"reading {path}: run 'run', 2 points", ""]
+
+
+def test_a_log_refused_for_want_of_a_loss_is_read_where_the_loss_is_named(tmp_path: Path):
+    path = tmp_path / "x.bad"
+    path.write_text("1 9\n")
+
+    [run] = read_logs(path, Names(loss="mine"))
+
+    assert run.points == [Point("mine", 1, 9)]
+
+
+def test_a_run_that_cannot_be_read_costs_no_other(tmp_path: Path):
+    two = TOY.replace(
+        'yield Run(RunKey(self.name, "r"), name=Path(self.options.path).stem)',
+        """
+        yield Run(RunKey(self.name, "good"), name="good")
+        yield Run(RunKey(self.name, "bad"), name="bad")
+""",
+    ).replace(
+        "    def fetch(self, run, cursor, limit):\n",
+        """    def fetch(self, run, cursor, limit):
+        if run.name == "bad":
+            raise SourceError("it may not be read")
+""",
+    )
+    path = tmp_path / "runs.two"
+    path.write_text("1 9\n")
+    source = two.replace('".toy"', '".two"')
+    with installed(
+        tmp_path / "site", modules={"acme_two": source}, adapters={"two": "acme_two:ToySource"}
+    ):
+        good, bad = read_logs(path, Names())
+
+    assert (good.name, good.error, len(good.points)) == ("good", None, 1)
+    assert (bad.name, bad.error, bad.points) == ("bad", "it may not be read", [])

@@ -128,3 +128,10 @@ def test_an_adapter_that_can_read_a_path_goes_before_one_that_refuses_it(tmp_pat
 
         name, _, recognition = plugins.recognise(tmp_path / "other.zzz") or pytest.fail("nothing")
         assert (name, recognition.refused) == ("a-picky", "it is bad")
+
+
+def test_a_plugin_without_its_own_module_is_to_be_installed_again(tmp_path: Path):
+    with installed(tmp_path, modules={}, adapters={"gone": "acme_gone:Source"}):
+        assert said("gone") == (
+            "the adapter 'gone' lacks its own module 'acme_gone'; install it again"
+        )

@@ -9,6 +9,7 @@ reads again from the last checkpoint, with the state that belongs to it.
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 import random
 import uuid
@@ -24,18 +25,18 @@ from wtwin_watch.errors import OwnershipLost, SnapshotError, SourceError, StoreE
 from wtwin_watch.ingest.backoff import delay_s
 from wtwin_watch.ingest.events import FileEvents
 from wtwin_watch.ingest.health import Health
-from wtwin_watch.ingest.watched import WatchedRun, restored
+from wtwin_watch.ingest.watched import Judging, WatchedRun, restored
 from wtwin_watch.ingest.workers import Outcome, Workers
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Batch, Run, RunKey
-from wtwin_watch.monitor.run import RunMonitor
+from wtwin_watch.monitor.run import ClassicOptions
 from wtwin_watch.protocols import Clock, Source
 from wtwin_watch.store import Checkpoint, OutboxEntry, Store
 
 log = structlog.get_logger("wtwin_watch.ingest")
 
-FETCH_LIMIT = 20_000
-"""Points a fetch may bring: about 0.2 s of feeding."""
+FETCH_LIMIT = 5_000
+"""Points a fetch may bring: about 50 ms of feeding."""
 SAVE_EVERY_S = 60.0
 SAVE_AGAIN_S = 5.0
 DEADLINE_S = 60.0
@@ -54,7 +55,7 @@ class WatchedSource:
     name: str
     adapter: str
     source: Source
-    names: Names
+    judging: Judging
     interval_s: float
     workers: Workers
     health: Health
@@ -67,6 +68,8 @@ class WatchedSource:
     """The runs whose last fetch failed."""
     looked: bool = False
     """It has answered, well or badly, since the start."""
+    noted_at: float = -math.inf
+    """When it was last written down how it is doing."""
     look_started: float = 0.0
     look_took_s: float = 0.0
     next_look: float = 0.0
@@ -77,7 +80,8 @@ class Engine:
     """Brings points from the sources to the monitors, and what follows from them to the store.
 
     ``receivers`` are the names of those who are told; ``told`` is called when there is something for
-    them in the outbox. Times: ``clock.monotonic`` for schedules, ``clock.time`` for what is stored.
+    them in the outbox. ``once``: every source is looked at a single time. Schedules go by
+    ``clock.monotonic``, what is stored by ``clock.time``.
     """
 
     def __init__(
@@ -85,11 +89,12 @@ class Engine:
         store: Store,
         clock: Clock,
         receivers: Sequence[str],
-        detector: Any,
+        detector: ClassicOptions,
         policy: Policy,
         old_after_s: float,
         source_down_after_s: float,
         told: Callable[[], None],
+        once: bool = False,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -99,6 +104,7 @@ class Engine:
         self._old_after_s = old_after_s
         self._down_after_s = source_down_after_s
         self._told = told
+        self._once = once
         self._sources: dict[str, WatchedSource] = {}
         self._inbox: queue.Queue[tuple[str, Outcome | None]] = queue.Queue(QUEUE_SIZE)
         self._hints: set[str] = set()
@@ -119,7 +125,7 @@ class Engine:
             name=name,
             adapter=adapter,
             source=source,
-            names=names,
+            judging=Judging(names, self._detector),
             interval_s=interval_s,
             workers=Workers(name, WORKERS, deliver, self._clock.monotonic),
             health=Health(name, self._policy, self._down_after_s),
@@ -130,10 +136,10 @@ class Engine:
         for record in self._store.run_records(name):
             families = alerts.get(record.run.key, {})
             try:
-                run = restored(record, families, names, self._detector)
+                run = restored(record, families, watched.judging)
             except SnapshotError as error:
                 log.warning("history read anew", run=str(record.run.key), reason=str(error))
-                run = self._begin(record.run, names)
+                run = self._begin(record.run, watched.judging)
                 run.alerts = {
                     family: replace(alert, quiet=True) if alert.open else alert
                     for family, alert in families.items()
@@ -226,13 +232,13 @@ class Engine:
     def _start_looks(self) -> None:
         now = self._clock.monotonic()
         for watched in self._sources.values():
-            if watched.name in self._hints and watched.failures == 0:
+            if watched.name in self._hints and watched.failures == 0 and not self._once:
                 soon = watched.look_started + max(HINT_GAP_S, 10.0 * watched.look_took_s)
                 watched.next_look = min(watched.next_look, soon)
             if watched.ticket is None and now >= watched.next_look:
                 self._hints.discard(watched.name)
                 watched.look_started = now
-                watched.next_look = now + watched.interval_s
+                watched.next_look = math.inf if self._once else now + watched.interval_s
                 watched.ticket = watched.workers.submit(partial(_look, watched.source))
 
     def _take(self, watched: WatchedSource, outcome: Outcome) -> None:
@@ -252,7 +258,8 @@ class Engine:
             delay = delay_s(
                 watched.failures, watched.interval_s, SOURCE_BACKOFF_CAP_S, random.random()
             )
-            watched.next_look = now + max(delay, min(watched.interval_s, SOURCE_BACKOFF_CAP_S))
+            if not self._once:
+                watched.next_look = now + max(delay, watched.interval_s)
             self._note_health(watched, _words(outcome.error))
             return
         watched.failures = 0
@@ -261,7 +268,7 @@ class Engine:
             run = watched.runs.get(found.key.run)
             if run is None:
                 log.info("run found", run=found.name, source=watched.name)
-                run = watched.runs[found.key.run] = self._begin(found, watched.names)
+                run = watched.runs[found.key.run] = self._begin(found, watched.judging)
             run.run = found
             if run.wants_fetch(now):
                 self._fetch(watched, run)
@@ -269,17 +276,17 @@ class Engine:
 
     def _as_saved(self, watched: WatchedSource, run: WatchedRun) -> WatchedRun:
         """Put the run back to its last checkpoint, since its monitor stopped half-way through a batch."""
-        fresh = self._begin(run.run, watched.names)
+        fresh = self._begin(run.run, watched.judging)
         for record in self._store.run_records(watched.name):
             if record.run.key == run.run.key:
                 alerts = self._store.latest_alerts(watched.name).get(run.run.key, {})
-                fresh = restored(record, alerts, watched.names, self._detector)
+                fresh = restored(record, alerts, watched.judging)
         fresh.run, fresh.failures, fresh.error = run.run, run.failures, run.error
         watched.runs[run.run.key.run] = fresh
         return fresh
 
-    def _begin(self, found: Run, names: Names) -> WatchedRun:
-        return WatchedRun(found, RunMonitor(names, self._detector), self._clock.time())
+    def _begin(self, found: Run, judging: Judging) -> WatchedRun:
+        return WatchedRun(found, judging, judging.new_monitor(), self._clock.time())
 
     def _wake(self, name: str) -> None:
         self.hint(name)
@@ -371,9 +378,20 @@ class Engine:
             self._queue_notifications(
                 None, transitions, Run(RunKey(watched.name, ""), watched.name)
             )
-        if problem != was or transitions:
-            self._store.save_source(watched.health.record(watched.adapter))
+        if transitions:
             self._save()
+        moment = self._clock.monotonic()
+        if problem != was or moment - watched.noted_at >= SAVE_EVERY_S:
+            watched.noted_at = moment
+            self._write_down(watched)
+
+    def _write_down(self, watched: WatchedSource) -> None:
+        try:
+            self._store.save_source(watched.health.record(watched.adapter))
+        except OwnershipLost:
+            raise
+        except StoreError as error:
+            log.error("state not saved, trying again", error=str(error), retry_in_s=SAVE_EVERY_S)
 
     def _checkpoint(self, run: WatchedRun, transitions: Sequence[Transition]) -> None:
         self._queue_notifications(run, transitions, run.run)

@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -49,28 +49,20 @@ class FinishedRun:
     """Rows or records passed over: reason → how many."""
     restarts: int
     """How often the log went back to an earlier step or began anew."""
+    error: str | None = None
+    """Why it could not be read, or not to its end."""
 
 
-def read_logs(path: Path, names: Names, talk: Talk | None = None) -> list[FinishedRun]:
-    """Read every run of the log, or of every log in the folder, at ``path``.
-
-    In a folder, files that are no logs are passed over. Raises `UsageError` where the path is missing,
-    can't be read or holds no log that can be read. ``talk`` is told how far a long reading is; without
-    it, a person at a terminal is. Holds all points of the path in memory, 100-150 bytes a point.
-    """
-    logs = find_logs(path)
-    readable = [log for log in logs if log.recognition.refused is None]
-    if not readable:
-        reasons = "\n".join(f"{log.path}: {log.recognition.refused}" for log in logs)
-        raise UsageError(reasons)
-    return [run for log in readable for run in read_log(log, names, talk)]
-
-
-def find_logs(path: Path) -> list[Log]:
+def find_logs(path: Path, names: Names = Names()) -> list[Log]:  # noqa: B008 - frozen
     """List the logs at ``path`` in the order of their paths, those that are refused among them.
 
-    Raises `UsageError` where there is none, with the reason.
+    Where the loss is named, the lack of a usual name for it is no reason to refuse a log. Raises
+    `UsageError` where there is none, with the reason.
     """
+    return [_with_named_loss(log, names) for log in _found(path)]
+
+
+def _found(path: Path) -> list[Log]:
     try:
         if path.is_dir():
             logs = list(_logs_below(path))
@@ -94,8 +86,20 @@ def find_logs(path: Path) -> list[Log]:
     return [Log(path, adapter, recognition)]
 
 
+def _with_named_loss(log: Log, names: Names) -> Log:
+    if log.recognition.refused is None or names.loss is None:
+        return log
+    options = log.recognition.options or {"path": str(log.path)}
+    return replace(log, recognition=replace(log.recognition, options=options, refused=None))
+
+
 def read_log(log: Log, names: Names, talk: Talk | None = None) -> list[FinishedRun]:
-    """Read every run of one recognised log to its end. Raises `UsageError` where it can't be read."""
+    """Read every run of one recognised log to its end.
+
+    A run that can't be read, or not to its end, has an ``error``. Raises `UsageError` where that is so of
+    all of them. ``talk`` is told how far a long reading is, by default on stderr if that is a terminal.
+    Holds all points in memory, 100-150 bytes a point.
+    """
     given = {
         role: name
         for role in names.__dataclass_fields__
@@ -109,7 +113,10 @@ def read_log(log: Log, names: Names, talk: Talk | None = None) -> list[FinishedR
         raise UsageError(f"{log.path}: {problems}") from error
     progress = _Progress(log.path, talk or _tell_terminal)
     try:
-        return [_read_run(source, run, log, progress) for run in source.runs()]
+        runs = [_read_run(source, run, log, progress) for run in source.runs()]
+        if runs and all(run.error for run in runs):
+            raise UsageError("\n".join(f"{log.path}: {run.error}" for run in runs))
+        return runs
     except (SourceError, OSError) as error:
         text = _unreadable(log.path, error) if isinstance(error, OSError) else str(error)
         raise UsageError(text) from error
@@ -121,18 +128,21 @@ def read_log(log: Log, names: Names, talk: Talk | None = None) -> list[FinishedR
 def _read_run(source: Source, run: Run, log: Log, progress: _Progress) -> FinishedRun:
     points: list[Point] = []
     skipped: Counter[str] = Counter()
-    step_name, restarts, more = None, 0, True
+    step_name, restarts, more, problem = None, 0, True, None
     cursor: Cursor | None = None
-    while more:
-        batch = source.fetch(run, cursor, POINTS_A_FETCH)
-        if batch.restart is not None:
-            restarts += 1
-            points = _kept(points, batch.restart)
-        points.extend(batch.points)
-        skipped.update(batch.skipped)
-        step_name = batch.step_name or step_name
-        cursor, more = batch.cursor, batch.more
-        progress.at(run.name, len(points))
+    try:
+        while more:
+            batch = source.fetch(run, cursor, POINTS_A_FETCH)
+            if batch.restart is not None:
+                restarts += 1
+                points = _kept(points, batch.restart)
+            points.extend(batch.points)
+            skipped.update(batch.skipped)
+            step_name = batch.step_name or step_name
+            cursor, more = batch.cursor, batch.more
+            progress.at(run.name, len(points))
+    except SourceError as error:
+        problem = str(error)
     return FinishedRun(
         log=str(log.path),
         name=run.name,
@@ -141,6 +151,7 @@ def _read_run(source: Source, run: Run, log: Log, progress: _Progress) -> Finish
         step_name=step_name,
         skipped=dict(skipped),
         restarts=restarts,
+        error=problem,
     )
 
 
@@ -158,7 +169,7 @@ def _logs_below(folder: Path) -> Iterator[Log]:
         here = Path(parent)
         owners = taken.get(here.parent, frozenset()) if here != folder else frozenset[str]()
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        if found := plugins.recognise(here, without=owners):
+        while found := plugins.recognise(here, without=owners):
             name, adapter, recognition = found
             owners |= {name}
             yield Log(here, adapter, recognition)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from wtwin_watch.alerting import lifecycle
 from wtwin_watch.alerting.lifecycle import Policy, Transition
+from wtwin_watch.errors import SnapshotError
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Alert, Batch, Cursor, Family, Run
-from wtwin_watch.monitor.run import RunMonitor
+from wtwin_watch.monitor.run import ClassicOptions, RunMonitor
 from wtwin_watch.store import RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What a run is judged by: the names of its metrics and the settings of its detector."""
+
+    names: Names
+    detector: ClassicOptions
+
+    def new_monitor(self) -> RunMonitor:
+        """A monitor that has seen nothing."""
+        return RunMonitor(self.names, self.detector)
 
 
 @dataclass(slots=True)
@@ -18,6 +32,7 @@ class WatchedRun:
     """A run in the hands of the engine, the only thread that touches it."""
 
     run: Run
+    judging: Judging
     monitor: RunMonitor
     first_seen_at: float
     backlog: bool = True
@@ -88,7 +103,7 @@ class WatchedRun:
         return RunRecord(
             run=self.run,
             cursor=self.cursor,
-            monitor=self.monitor.snapshot(),
+            monitor={"judging": asdict(self.judging), "state": self.monitor.snapshot()},
             backlog=self.backlog,
             first_seen_at=self.first_seen_at,
             position=self.position,
@@ -102,15 +117,21 @@ class WatchedRun:
         )
 
 
-def restored(
-    record: RunRecord, alerts: dict[Family, Alert], names: Names, detector: object
-) -> WatchedRun:
-    """A run as it was last saved. Raises `SnapshotError` where its monitor's state can't be read."""
-    monitor = RunMonitor(names, detector)
+def restored(record: RunRecord, alerts: dict[Family, Alert], judging: Judging) -> WatchedRun:
+    """A run as it was last saved.
+
+    Raises `SnapshotError` where its monitor's state can't be read, or was made by other settings: its
+    history then has to be read anew, so that what follows is what these settings say of the whole run.
+    """
+    monitor = judging.new_monitor()
     if record.monitor is not None:
-        monitor = RunMonitor.restore(record.monitor, names, detector)
+        stored: Mapping[str, Any] = record.monitor
+        if stored.get("judging") != asdict(judging):
+            raise SnapshotError("the settings of its detector or the names of its metrics changed")
+        monitor = RunMonitor.restore(stored["state"], judging.names, judging.detector)
     return WatchedRun(
         run=record.run,
+        judging=judging,
         monitor=monitor,
         first_seen_at=record.first_seen_at,
         backlog=record.backlog,

@@ -23,6 +23,8 @@ log = structlog.get_logger("wtwin_watch.notify")
 
 DAY_S = 86_400.0
 BACKOFF_S = 2.0
+BACKOFF_CAP_S = 600.0
+"""Who comes back after an outage hears what waits within this time, however long the outage was."""
 HOLD_CAP_S = 60.0
 """A receiver that failed is left alone this long at most before the next notification is tried."""
 GIVE_UP_S = 3 * DAY_S
@@ -40,7 +42,7 @@ class Retry:
 def after_failure(error: DeliveryError, failures: int, age_s: float, chance: float) -> Retry | None:
     """Decide what follows the ``failures``-th failure in a row; None: park it, trying again is no use.
 
-    Retry-After is believed up to a day. Without it the delay doubles from `BACKOFF_S` to a day;
+    Retry-After is believed up to a day. Without it the delay doubles from `BACKOFF_S` to `BACKOFF_CAP_S`;
     ``chance`` in [0, 1) is its jitter. A notification older than `GIVE_UP_S` is parked.
     """
     if error.permanent or age_s > GIVE_UP_S:
@@ -48,7 +50,7 @@ def after_failure(error: DeliveryError, failures: int, age_s: float, chance: flo
     if error.retry_after_s is not None:
         wait = min(max(error.retry_after_s, 0.0), DAY_S)
         return Retry(wait, wait)
-    full = min(DAY_S, BACKOFF_S * 2.0 ** min(failures - 1, 60))
+    full = min(BACKOFF_CAP_S, BACKOFF_S * 2.0 ** min(failures - 1, 60))
     wait = full * (1.0 - 0.5 * chance)
     return Retry(wait, min(wait, HOLD_CAP_S))
 

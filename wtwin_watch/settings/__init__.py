@@ -1,1 +1,24 @@
-"""Settings."""
+"""The settings: read from file, environment and flags, and checked once, before anything starts."""
+
+from wtwin_watch.settings.load import load_settings, load_state
+from wtwin_watch.settings.model import (
+    AlertSettings,
+    DetectorSettings,
+    Flags,
+    ReceiverSettings,
+    Settings,
+    SourceSettings,
+    secret_values,
+)
+
+__all__ = [
+    "AlertSettings",
+    "DetectorSettings",
+    "Flags",
+    "ReceiverSettings",
+    "Settings",
+    "SourceSettings",
+    "load_settings",
+    "load_state",
+    "secret_values",
+]

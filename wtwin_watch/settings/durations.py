@@ -22,7 +22,7 @@ def parse_duration(value: Any) -> float:
         text = value.replace(" ", "").lower()
         if re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,12})?", text):
             seconds = float(text)
-        elif len(text) <= 40 and _WHOLE.fullmatch(text):
+        elif _WHOLE.fullmatch(text):
             seconds = sum(float(n) * _UNITS[unit] for n, unit in re.findall(_PART, text))
         else:
             raise ValueError(how)

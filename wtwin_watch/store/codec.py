@@ -40,6 +40,16 @@ def load_run(text: str) -> Run:
     return _run.validate_json(text)
 
 
+def dump_number(number: float | None) -> str | None:
+    """Text of a number that may be NaN."""
+    return None if number is None else repr(number)
+
+
+def load_number(text: str | None) -> float | None:
+    """The number that `dump_number` wrote."""
+    return None if text is None else float(text)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")

@@ -83,7 +83,7 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
             roles=codec.loads(row.roles_json),
             points=row.points,
             last_step=row.last_step,
-            last_loss=row.last_loss,
+            last_loss=codec.load_number(row.last_loss),
             skipped=codec.loads(row.skipped_json),
             backlog=row.backlog,
             error=row.error,
@@ -107,9 +107,9 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
     )
     return Status(
         state=state,
-        running=holder is not None
+        running=holder_row is not None
         and owner.is_alive(
-            holder, holder_row.heartbeat_at, now, owner.this_process(), owner.process_start
+            holder or {}, holder_row.heartbeat_at, now, owner.this_process(), owner.process_start
         ),
         holder=holder,
         heartbeat_at=None if holder_row is None else holder_row.heartbeat_at,
@@ -117,6 +117,6 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
         sources=tuple(sources),
         runs=tuple(runs),
         alerts=tuple(codec.load_alert(text) for text in connection.execute(open_).scalars()),
-        outbox={state: count for state, count in counts},
+        outbox={row[0]: row[1] for row in counts},
         undelivered=tuple(tuple(row) for row in connection.execute(failed)),
     )

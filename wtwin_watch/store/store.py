@@ -182,7 +182,7 @@ class Store:
                     roles=codec.loads(row.roles_json),
                     points=row.points,
                     last_step=row.last_step,
-                    last_loss=row.last_loss,
+                    last_loss=codec.load_number(row.last_loss),
                     error=row.error,
                 )
                 for row in rows
@@ -232,18 +232,13 @@ class Store:
     def next_notification(self, receiver: str) -> OutboxEntry | None:
         """The notification that ``receiver`` should be sent next: the earliest due one.
 
-        Within an alert the order is kept: a later one waits for those before it.
+        Within a run and family the order is kept: a later one waits for those before it, so that the
+        last word about it is the last that happened.
         """
         t = tables.outbox.c
-        waiting = (
-            sa.select(t.alert_id, sa.func.min(t.seq).label("seq"))
-            .where(t.receiver == receiver, t.state == "waiting")
-            .group_by(t.alert_id)
-            .subquery()
-        )
         query = (
             sa.select(tables.outbox)
-            .join(waiting, sa.and_(t.receiver == receiver, t.seq == waiting.c.seq))
+            .where(t.receiver == receiver, t.state == "waiting", t.seq.in_(_next_in_line()))
             .order_by(t.next_at, t.seq)
             .limit(1)
         )
@@ -338,9 +333,24 @@ class Store:
 
         self._writer.write(work)
 
-    def waiting(self) -> int:
-        """How many notifications wait to be delivered."""
-        query = sa.select(sa.func.count()).where(tables.outbox.c.state == "waiting")
+    def due(self, receivers: Iterable[str], now: float) -> int:
+        """How many notifications for ``receivers`` could be tried at once."""
+        t = tables.outbox.c
+        query = sa.select(sa.func.count()).where(
+            t.state == "waiting",
+            t.receiver.in_(list(receivers)),
+            t.next_at <= now,
+            t.seq.in_(_next_in_line()),
+        )
+        with self._read_engine.connect() as connection:
+            return connection.execute(query).scalar_one()
+
+    def waiting(self, receivers: Iterable[str]) -> int:
+        """How many notifications wait to be delivered to ``receivers``."""
+        t = tables.outbox.c
+        query = sa.select(sa.func.count()).where(
+            t.state == "waiting", t.receiver.in_(list(receivers))
+        )
         with self._read_engine.connect() as connection:
             return connection.execute(query).scalar_one()
 
@@ -352,6 +362,18 @@ class Store:
         )
         with self._read_engine.connect() as connection:
             return connection.execute(query).scalar_one()
+
+
+def _next_in_line() -> sa.Select[tuple[int]]:
+    """Number what waits and has nothing before it for the same receiver, run and family."""
+    t = tables.outbox.c
+    about = sa.func.coalesce(tables.alerts.c.fingerprint, t.alert_id)
+    return (
+        sa.select(sa.func.min(t.seq))
+        .join_from(tables.outbox, tables.alerts, t.alert_id == tables.alerts.c.id, isouter=True)
+        .where(t.state == "waiting")
+        .group_by(t.receiver, about)
+    )
 
 
 def _save(connection: sa.Connection, checkpoint: Checkpoint, now: float) -> None:
@@ -369,7 +391,7 @@ def _save(connection: sa.Connection, checkpoint: Checkpoint, now: float) -> None
             "step_name": record.step_name,
             "points": record.points,
             "last_step": record.last_step,
-            "last_loss": record.last_loss,
+            "last_loss": codec.dump_number(record.last_loss),
             "error": record.error,
             "first_seen_at": record.first_seen_at,
             "saved_at": now,

@@ -58,7 +58,7 @@ runs = Table(
     Column("step_name", Text),
     Column("points", BigInteger, nullable=False),
     Column("last_step", Double),
-    Column("last_loss", Double),
+    Column("last_loss", String(40)),  # as text, since a database may turn NaN into NULL
     Column("error", Text),
     Column("first_seen_at", Double, nullable=False),
     Column("saved_at", Double, nullable=False),

@@ -29,12 +29,16 @@ class Writer:
         self._engine = engine
         self._guard = guard
         self._queue: queue.SimpleQueue[tuple[Work[Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="store writer", daemon=True)
         self._thread.start()
 
     def submit(self, work: Work[T]) -> Future[T]:
         """Queue ``work``; the future is done once it is committed."""
         future: Future[T] = Future()
+        if self._closed.is_set():
+            future.set_exception(StoreError("the state database is closed"))
+            return future
         self._queue.put((work, future))
         return future
 
@@ -49,23 +53,20 @@ class Writer:
 
     def close(self) -> None:
         """Finish what is queued, then stop."""
+        self._closed.set()
         self._queue.put(None)
         self._thread.join(timeout=60)
 
     def _run(self) -> None:
-        open_ = True
-        while open_:
+        while True:
             batch = [self._queue.get()]
             while len(batch) < MOST_TOGETHER and not self._queue.empty():
                 batch.append(self._queue.get())
-            open_ = None not in batch
             work = [item for item in batch if item is not None]
             if work:
                 self._commit(work)
-        while not self._queue.empty():  # queued after the end
-            item = self._queue.get()
-            if item is not None:
-                item[1].set_exception(StoreError("the state database is closed"))
+            if None in batch:
+                return
 
     def _commit(self, batch: list[tuple[Work[Any], Future[Any]]]) -> None:
         outcomes: list[tuple[Future[Any], Any, Exception | None]] = []

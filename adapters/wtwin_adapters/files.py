@@ -1,0 +1,45 @@
+"""Opening log files and telling whether a file is still the one that was read before."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+
+from wtwin_watch.errors import SourceError
+
+
+def digest(data: bytes) -> str:
+    """Name bytes by 16 hex digits: enough to see that a file changed, not a matter of security."""
+    return blake2b(data, digest_size=8).hexdigest()
+
+
+def unreadable(path: str, error: OSError) -> SourceError:
+    """Say that ``path`` can't be read, why, and what to do about it."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        cure = "create it or correct the source's path"
+    elif isinstance(error, PermissionError):
+        cure = "give the user that runs wtwin-watch the right to read it"
+    else:
+        cure = "check the disk or mount it lies on"
+    return SourceError(f"{path} can't be read: {error.strerror or error}; {cure}")
+
+
+@contextmanager
+def opened(path: str) -> Iterator[int]:
+    """Open a regular file for reading and give its descriptor. Raises `SourceError`."""
+    try:
+        # Without O_NONBLOCK, opening a pipe that nobody writes to would never return.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise SourceError(f"{path} is not a file; the source's path must name log files")
+        yield fd
+    except OSError as error:
+        raise unreadable(path, error) from error
+    finally:
+        os.close(fd)

@@ -1,0 +1,214 @@
+"""Rows of JSON Lines: one object a line, nested ones flattened to names joined by ``/``."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import groupby, islice
+from operator import itemgetter
+from types import NoneType
+from typing import Any
+
+import orjson
+
+from wtwin_adapters.naming import NO_LOSS, ROW_NUMBER, is_loss, usable
+from wtwin_adapters.numbers import UNREADABLE, Value, number
+from wtwin_adapters.sink import Sink
+from wtwin_watch.metrics import Names, choose_step
+
+_BLOCK, _ODD_BLOCK, _FEW = 1024, 256, 4
+_DEPTH = 8
+_MAX_NAMES = 64
+_MAX_PLANS = 1024
+_BOM = b"\xef\xbb\xbf"
+_SPACE = re.compile(r"[ \t\r,]*")
+_decode = json.JSONDecoder().raw_decode
+
+
+def flatten(row: dict[str, Any]) -> dict[str, Any]:
+    """Flatten nested objects to eight levels; deeper ones are left out."""
+    flat: dict[str, Any] = {}
+    stack: list[tuple[str, dict[str, Any], int]] = [("", row, 0)]
+    while stack:
+        prefix, inner, depth = stack.pop()
+        for key, value in inner.items():
+            if isinstance(value, dict):
+                if depth < _DEPTH:
+                    stack.append((f"{prefix}{key}/", value, depth + 1))
+            else:
+                # A name spelt out at the top wins over the same name made by nesting.
+                flat.setdefault(prefix + key, value)
+    return flat
+
+
+def objects(line: bytes) -> list[Any]:
+    """Read the values of a line, usually one, none of a blank line. Raises ValueError where it isn't JSON."""
+    try:
+        return [orjson.loads(line)]
+    except orjson.JSONDecodeError:
+        pass
+    # NaN, Infinity and 1e999 are not JSON but common; so are two objects in a line after a crash.
+    text = line.strip(b"\0 \t\r").removeprefix(_BOM).decode("utf-8")
+    found: list[Any] = []
+    at = 0
+    while at < len(text):
+        try:
+            value, at = _decode(text, at)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+        found.append(value)
+        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+    return found
+
+
+class JsonRows:
+    """Reads a line at a time. The step's name is settled by the first row that holds a loss."""
+
+    def __init__(self, names: Names, form: dict[str, Any] | None = None) -> None:
+        form = form or {}
+        self._names = names
+        self._settled: bool = form.get("settled", False)
+        self._step: str | None = form.get("step")
+        # Objects already taken from the next line, where it holds several.
+        self._inside: int = form.get("inside", 0)
+        # Points of a row, as far as seen, to read no more rows than there is room for.
+        self._width = 1
+        self._plans: dict[tuple[str, ...], list[str]] = {}
+
+    def dump(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        return {"settled": self._settled, "step": self._step, "inside": self._inside}
+
+    @property
+    def step_name(self) -> str | None:
+        """What steps are taken from, or None while that is not known."""
+        return (self._step or ROW_NUMBER) if self._settled else None
+
+    def take(self, chunk: bytes, sink: Sink, *, last: bool) -> int:
+        """Give the rows of ``chunk`` (whole lines) to ``sink``; returns the bytes consumed."""
+        lines = chunk.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        done = 0
+        while done < len(lines) and not sink.full:
+            room = sink.rows_left(self._width)
+            block = lines[done : done + min(room, _BLOCK)]
+            taken = self._take_block(block, sink) if room > 0 else 0
+            for line in islice(lines, done, done + _ODD_BLOCK) if not taken else ():
+                if not self._take_line(line, sink):
+                    break
+                taken += 1
+            done += taken
+        return min(sum(map(len, islice(lines, done))) + done, len(chunk))
+
+    def _take_block(self, block: list[bytes], sink: Sink) -> int:
+        """Take lines of one flat object each, those with the same keys together; 0 if any is odd."""
+        if not self._settled or self._inside or b"".join(block).count(b"{") != len(block):
+            return 0
+        try:
+            rows = list(map(orjson.loads, block))
+        except orjson.JSONDecodeError:
+            return 0
+        if set(map(type, rows)) != {dict}:
+            return 0
+        taken = 0
+        for _, group in groupby(rows, tuple):
+            alike = list(group)
+            n = self._take_alike(alike, sink) if len(alike) >= _FEW else 0
+            while n < len(alike) and self._take_object(alike[n], sink):
+                n += 1
+            taken += n
+            if n < len(alike):
+                break
+        return taken
+
+    def _take_alike(self, rows: list[dict[str, Any]], sink: Sink) -> int:
+        names = self._plan(rows[0])
+        if not names or (self._step is not None and self._step not in rows[0]):
+            return 0
+        columns = [_numbers(rows, name) for name in names]
+        if self._step is None:
+            steps: Any = [sink.progress.row + n + 1.0 for n in range(len(rows))]
+        else:
+            steps = _numbers(rows, self._step)
+            if steps is None or None in steps:
+                return 0
+        if None in columns:
+            return 0
+        self._width = len(names)
+        return sink.add_block(names, steps, columns, sparse=True)  # type: ignore[arg-type]
+
+    def _take_line(self, line: bytes, sink: Sink) -> bool:
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            return self._take_odd_line(line, sink)
+        return self._take_object(row, sink)
+
+    def _take_odd_line(self, line: bytes, sink: Sink) -> bool:
+        try:
+            found = objects(line)
+        except ValueError:
+            sink.skipped["bad JSON"] += 1
+            return True
+        for row in found[self._inside :]:
+            if not self._take_object(row, sink):
+                return False
+            self._inside += 1
+        self._inside = 0
+        return True
+
+    def _take_object(self, row: Any, sink: Sink) -> bool:
+        if row.__class__ is not dict:
+            sink.skipped["not an object"] += 1
+            return True
+        if dict in map(type, row.values()):
+            row = flatten(row)
+        values = [(name, _value(row[name])) for name in self._plan(row)]
+        if not self._settled:
+            if not any(isinstance(v, float) and is_loss(n, self._names) for n, v in values):
+                return sink.offer(None, [], NO_LOSS)
+            counters = [name for name, value in row.items() if isinstance(_value(value), float)]
+            self._step, self._settled = choose_step(counters, self._names), True
+            self._plans.clear()
+            values = [(name, value) for name, value in values if name != self._step]
+        step = sink.progress.row + 1.0 if self._step is None else _value(row.get(self._step))
+        return sink.offer(step, values)
+
+    def _plan(self, row: dict[str, Any]) -> list[str]:
+        """The names to read from a row with these keys; rows of a log share few sets of keys."""
+        keys = tuple(row)
+        plan = self._plans.get(keys)
+        if plan is None:
+            used = [k for k in keys if k != self._step and usable(k, self._names)]
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.clear()
+            plan = self._plans[keys] = used[:_MAX_NAMES]
+        return plan
+
+
+def _numbers(rows: list[dict[str, Any]], name: str) -> list[float | None] | None:
+    """Read a column of numbers with gaps; None if it holds anything else."""
+    cells = list(map(itemgetter(name), rows))
+    kinds = set(map(type, cells))
+    try:
+        if kinds == {float}:
+            return cells
+        if kinds <= {float, int}:
+            return list(map(float, cells))
+        if kinds <= {float, int, NoneType}:
+            return [None if cell is None else float(cell) for cell in cells]
+    except OverflowError:
+        pass
+    return None
+
+
+def _value(value: Any) -> Value:
+    if value.__class__ is float or value is None:
+        return value
+    if value.__class__ is int:
+        try:
+            return float(value)
+        except OverflowError:
+            return UNREADABLE
+    return number(value) if isinstance(value, str) else UNREADABLE

@@ -1,0 +1,206 @@
+"""Where rows become points: a sink takes rows until a limit is reached or the steps go back."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice, repeat
+from operator import le
+from typing import Any
+
+from wtwin_adapters.files import digest
+from wtwin_adapters.numbers import Value
+from wtwin_watch.model import Point, Restart
+
+Column = Sequence[float | None]
+
+_MAX_SEEN = 256
+_new = tuple.__new__
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a log was read, in rows. ``dump`` and ``load`` are its JSON form."""
+
+    row: int = 0
+    """Data rows consumed; header and blank lines don't count."""
+    part: int = 0
+    """Points of the next row already given away, where a row has more points than a limit."""
+    seen: dict[str, float] = field(default_factory=dict)
+    """The last step of each metric."""
+    first: str | None = None
+    """What the first row said, as a digest."""
+    last: str | None = None
+    """What the row consumed last said."""
+
+    def dump(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        return {
+            "row": self.row,
+            "part": self.part,
+            "seen": dict(list(self.seen.items())[-_MAX_SEEN:]),
+            "first": self.first,
+            "last": self.last,
+        }
+
+    @classmethod
+    def load(cls, form: dict[str, Any]) -> Progress:
+        """Read the JSON form."""
+        return cls(form["row"], form["part"], dict(form["seen"]), form["first"], form["last"])
+
+
+class Sink:
+    """Collects at most ``limit`` points; is ``full`` when the next row must wait for the next fetch.
+
+    ``max_row`` ends it after that many rows of the log. A step lower than the last one of the same
+    metric ends it too, and opens the next sink with a `Restart`; it is per metric because training and
+    validation rows of one log need not be in order with each other.
+    """
+
+    def __init__(self, progress: Progress, limit: int, max_row: int | None = None) -> None:
+        self.progress = progress
+        self.points: list[Point] = []
+        self.skipped: Counter[str] = Counter()
+        self.restart: Restart | None = None
+        self.full = False
+        self._limit = limit
+        self._max_row = max_row
+        self._last: tuple[float | None, Sequence[tuple[str, float]]] | None = None
+
+    def offer(
+        self, step: Value, values: Sequence[tuple[str, Value]], idle: str | None = None
+    ) -> bool:
+        """Take a row as it was read, or say that it must wait. What is no number is counted as skipped.
+
+        ``idle`` is why such rows give no points at all.
+        """
+        good: list[tuple[str, float]] = []
+        reasons = [idle] if idle else []
+        for name, value in values:
+            if isinstance(value, float):
+                good.append((name, value))
+            elif value is not None:
+                reasons.append("not a number")
+        if isinstance(step, float) and math.isfinite(step):
+            taken = self.add(step, good)
+        else:
+            if good:
+                reasons.append("no step" if step is None else "step is not a number")
+            taken = self.add(None, [])
+        if taken and reasons:
+            self.skipped.update(reasons)
+        return taken
+
+    def add(self, step: float | None, values: Sequence[tuple[str, float]]) -> bool:
+        """Take a row, or say that it must wait. ``step`` None: the row has no values either."""
+        progress = self.progress
+        if self._max_row is not None and progress.row >= self._max_row:
+            self.full = True
+            return False
+        if values and step is not None:
+            if not progress.part and not self._in_order(step, values):
+                return False
+            rest = values[progress.part :] if progress.part else values
+            room = self._limit - len(self.points)
+            if len(rest) > room:
+                self.full = True
+                # A row is kept together unless it is larger than the limit itself.
+                if self.points or room <= 0:
+                    return False
+                rest = rest[:room]
+            for name, value in rest:
+                self.points.append(_new(Point, (name, step, value, None)))
+                progress.seen[name] = step
+            if self.full:
+                progress.part += room
+                return False
+        progress.part = 0
+        progress.row += 1
+        self._last = (step, values)
+        if progress.row == 1:
+            progress.first = _row_digest(step, values)
+        return True
+
+    def rows_left(self, width: int) -> int:
+        """How many rows of ``width`` points may still come."""
+        room = (self._limit - len(self.points)) // width
+        return room if self._max_row is None else min(room, self._max_row - self.progress.row)
+
+    def add_block(
+        self, names: Sequence[str], steps: list[float], columns: Sequence[Column], *, sparse: bool
+    ) -> int:
+        """Take rows column by column, which is several times as fast; returns how many were taken.
+
+        Only if ``sparse`` may columns hold None. No row is taken where one needs a closer look: then
+        they go through `add`.
+        """
+        progress, width = self.progress, len(names)
+        room = self.rows_left(width)
+        if room <= 0 or progress.part:
+            return 0
+        steps = steps[:room]
+        # The steps between are finite too, since they are in order.
+        if not (math.isfinite(steps[0]) and math.isfinite(steps[-1])):
+            return 0
+        if not all(map(le, steps, islice(steps, 1, None))):
+            return 0
+        ends = [_ends(steps, column) if sparse else (steps[0], steps[-1]) for column in columns]
+        seen = progress.seen
+        for name, (first, _) in zip(names, ends, strict=True):
+            if first is not None and first < seen.get(name, first):
+                return 0
+        block: list[Any] = [None] * (width * len(steps))
+        for i, (name, column) in enumerate(zip(names, columns, strict=True)):
+            if sparse:
+                block[i::width] = [
+                    None if value is None else _new(Point, (name, step, value, None))
+                    for step, value in zip(steps, column, strict=False)
+                ]
+            else:
+                rows = zip(repeat(name), steps, column, repeat(None), strict=False)
+                block[i::width] = map(_new, repeat(Point), rows)
+        self.points += filter(None, block) if sparse else block
+        if progress.row == 0:
+            progress.first = _row_digest(steps[0], _row(names, columns, 0))
+        progress.row += len(steps)
+        seen.update((n, last) for n, (_, last) in zip(names, ends, strict=True) if last is not None)
+        self._last = (steps[-1], _row(names, columns, len(steps) - 1))
+        return len(steps)
+
+    def close(self) -> None:
+        """Bring ``progress`` up to date for its JSON form."""
+        if self._last is not None:
+            self.progress.last = _row_digest(*self._last)
+
+    def _in_order(self, step: float, values: Sequence[tuple[str, float]]) -> bool:
+        seen = self.progress.seen
+        for name, _ in values:
+            if step < seen.get(name, step):
+                if self.points or self.restart:
+                    self.full = True
+                    return False
+                self.restart = Restart(f"steps go back from {seen[name]:.15g} to {step:.15g}", step)
+                self.progress.seen = {n: min(s, step) for n, s in seen.items()}
+                break
+        return True
+
+
+def _ends(steps: list[float], column: Column) -> tuple[float | None, float | None]:
+    """The steps of the first and the last value of a column."""
+    first = next((s for s, v in zip(steps, column, strict=False) if v is not None), None)
+    column = column[: len(steps)]
+    back = zip(reversed(steps), reversed(column), strict=True)
+    return first, next((s for s, v in back if v is not None), None)
+
+
+def _row(names: Sequence[str], columns: Sequence[Column], i: int) -> list[tuple[str, float]]:
+    cells = ((name, column[i]) for name, column in zip(names, columns, strict=True))
+    return [(name, value) for name, value in cells if value is not None]
+
+
+def _row_digest(step: float | None, values: Sequence[tuple[str, float]]) -> str:
+    # By name and sorted: a header written anew may hold the same columns in another order.
+    said = (step, sorted((name, repr(value)) for name, value in values))
+    return digest(repr(said).encode())

@@ -1,0 +1,1 @@
+"""Measurements that are judged: ``python -m benchmarks.NAME [--quick] [--json]``."""

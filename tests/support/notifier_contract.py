@@ -1,0 +1,44 @@
+"""What every notifier must keep to, whatever it sends to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tests.support.notifications import HOSTILE_NAMES, notification
+from wtwin_watch.model import Event, Receipt
+from wtwin_watch.protocols import Notifier, Options
+
+
+def check_notifier(notifier: Notifier, *, secrets: Iterable[str] = ()) -> None:
+    """Check a notifier whose receiver is up and takes any number of messages at once.
+
+    An alert goes through its whole life under every hostile name; receipts must survive storage.
+    """
+    assert notifier.min_interval_s >= 0
+    told = notifier.describe()
+    assert told
+    assert "\n" not in told
+    assert not [secret for secret in secrets if secret in told + repr(notifier)]
+    for index, name in enumerate(HOSTILE_NAMES):
+        previous: Any = None
+        for event in (Event.TEST, Event.FIRING, Event.CHANGED, Event.RESOLVED):
+            given = notification(event, name=name, previous=previous, id=f"ntf_{index}_{event}")
+            receipt = notifier.send(given)
+            assert isinstance(receipt, Receipt)
+            previous = json.loads(json.dumps(dict(receipt.data))) or previous
+    assert notifier.send(notification(Event.RESOLVED, previous={"of": "another version"}))
+    notifier.close()
+    notifier.close()
+
+
+def check_notifier_plugin(plugin: Any) -> None:
+    """Check the class: its options are frozen and name an unknown key."""
+    assert issubclass(plugin.Options, Options)
+    assert plugin.Options.model_json_schema()["additionalProperties"] is False
+    with pytest.raises(ValidationError, match="surely_no_such_option"):
+        plugin.Options(surely_no_such_option=1)

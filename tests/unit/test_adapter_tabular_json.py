@@ -1,0 +1,146 @@
+"""Rows of JSON Lines logs."""
+
+import math
+
+import pytest
+
+from tests.support.writers import Log, skipped_of
+from wtwin_watch.model import Point
+
+
+@pytest.fixture
+def log(tmp_path):
+    return Log(tmp_path / "run.jsonl")
+
+
+def test_each_line_is_a_row(log):
+    log.write('{"step": 1, "loss": 0.5, "lr": 1}\n{"step": 2, "lr": 0.1, "loss": 0.25}\n')
+
+    (batch,) = log.read()
+
+    assert batch.points == [
+        Point("loss", 1.0, 0.5),
+        Point("lr", 1.0, 1.0),
+        Point("lr", 2.0, 0.1),
+        Point("loss", 2.0, 0.25),
+    ]
+    assert (batch.step_name, batch.position) == ("step", "row 2")
+
+
+def test_nested_objects_are_joined_by_slashes(log):
+    log.write('{"step": 1, "train": {"loss": 0.5, "more": {"x": 1}}, "eval": {"loss": 0.75}}\n')
+
+    assert sorted(log.points()) == [Point("eval/loss", 1.0, 0.75), Point("train/loss", 1.0, 0.5)]
+
+
+def test_nan_and_infinity_are_points_however_they_are_written(log):
+    values = ["NaN", '"NaN"', "Infinity", "-Infinity", '"inf"', "1e999"]
+    log.write("".join(f'{{"step": {i}, "loss": {v}}}\n' for i, v in enumerate(values)))
+
+    losses = [value for _, value in log.losses()]
+
+    assert [math.isnan(v) for v in losses] == [True, True, False, False, False, False]
+    assert losses[2:] == [math.inf, -math.inf, math.inf, math.inf]
+
+
+def test_a_number_in_quotes_is_a_number_and_null_is_missing(log):
+    log.write('{"step": "1", "loss": "0.5"}\n{"step": 2, "loss": null}\n{"step": 3, "loss": ""}\n')
+
+    batches = log.read()
+
+    assert batches[0].points == [Point("loss", 1.0, 0.5)]
+    assert skipped_of(batches) == {}
+
+
+@pytest.mark.parametrize("value", ["true", "[0.5]", '"high"', "1" + "0" * 400])
+def test_a_value_that_is_no_number_is_skipped_and_counted(log, value):
+    log.write(f'{{"step": 1, "loss": 0.5}}\n{{"step": 2, "loss": {value}}}\n')
+
+    batches = log.read()
+
+    assert [p.step for p in batches[0].points] == [1.0]
+    assert skipped_of(batches) == {"not a number": 1}
+
+
+def test_lines_that_are_no_objects_are_skipped_and_counted(log):
+    log.write('{"step": 1, "loss": 0.5}\nnot json\n[1, 2]\n\n{"step": 2, "loss"\n7\n')
+
+    batches = log.read()
+
+    assert [p.step for p in batches[0].points] == [1.0]
+    assert skipped_of(batches) == {"bad JSON": 2, "not an object": 2}
+
+
+def test_two_objects_in_a_line_are_two_rows(log):
+    log.write('{"step": 1, "loss": 0.5}{"step": 2, "loss": 0.25}\n{"step": 3, "loss": 0.125}\n')
+
+    assert log.losses() == [(1.0, 0.5), (2.0, 0.25), (3.0, 0.125)]
+
+
+def test_a_line_nested_beyond_reason_is_skipped(log):
+    deep = '{"a":' * 20_000 + "1" + "}" * 20_000
+    log.write(f'{{"step": 1, "loss": 0.5}}\n{deep}\n{{"step": 2, "loss": NaN}}\n')
+
+    batches = log.read()
+
+    assert [p.step for p in batches[0].points] == [1.0, 2.0]
+    assert skipped_of(batches) == {"bad JSON": 1}
+
+
+def test_the_step_is_settled_by_the_first_row_with_a_loss(log):
+    log.write('{"batch": 64, "lr": 0.1, "seed": 1}\n{"iteration": 10, "loss": 0.5}\n')
+
+    batches = log.read()
+
+    assert batches[0].points == [Point("loss", 10.0, 0.5)]
+    assert batches[0].step_name == "iteration"
+    assert skipped_of(batches) == {"no loss column": 1}
+
+
+def test_a_later_row_without_the_step_is_skipped_and_counted(log):
+    log.write('{"step": 1, "loss": 0.5}\n{"epoch": 1, "val_loss": 0.7}\n{"epoch": 2}\n')
+
+    batches = log.read()
+
+    assert batches[0].points == [Point("loss", 1.0, 0.5)]
+    assert skipped_of(batches) == {"no step": 1}
+
+
+def test_without_a_step_rows_are_counted(log):
+    log.write('{"loss": 0.5}\n{"loss": 0.25}\n')
+
+    assert log.losses() == [(1.0, 0.5), (2.0, 0.25)]
+
+
+def test_training_and_validation_rows_may_alternate(log):
+    rows = []
+    for i in range(20):
+        rows += [f'{{"step": {i}, "loss": {i / 4}}}', f'{{"step": {i}, "eval_loss": {i / 2}}}']
+    log.write("\n".join(rows) + "\n")
+
+    points = log.points()
+
+    assert points[:2] == [Point("loss", 0.0, 0.0), Point("eval_loss", 0.0, 0.0)]
+    assert len(points) == 40
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_row(log):
+    log.write(b'\xef\xbb\xbf{"step": 1, "loss": 0.5}\n')
+
+    assert log.losses() == [(1.0, 0.5)]
+
+
+def test_bytes_that_are_no_utf8_make_a_bad_line_and_no_more(log):
+    log.write(b'{"step": 1, "note": "\xff\xfe", "loss": 0.5}\n{"step": 2, "loss": 0.25}\n')
+
+    batches = log.read()
+
+    assert [p.step for p in batches[0].points] == [2.0]
+    assert skipped_of(batches) == {"bad JSON": 1}
+
+
+def test_json_lines_are_told_by_their_content(tmp_path):
+    log = Log(tmp_path / "metrics.json")
+    log.write('{"iteration": 19, "total_loss": 0.5}\n')
+
+    assert log.losses("total_loss") == [(19.0, 0.5)]

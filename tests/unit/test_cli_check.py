@@ -1,0 +1,143 @@
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import CommandLine
+from tests.support.plugin_site import TOY, installed
+from wtwin_watch.cli import check
+
+CONFIG = """
+state = "here.db"
+[[source]]
+adapter = "toy"
+interval = "5s"
+path = "x.toy"
+[[receiver]]
+notifier = "webhook"
+url = "http://127.0.0.1:9/hook"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.mark.usefixtures("toy_adapter")
+def test_right_settings_are_shown_with_what_is_watched_and_who_is_told(
+    wtwin_watch: CommandLine, config: Path
+):
+    done = wtwin_watch("check", "--config", config)
+
+    assert (done.code, done.err) == (0, "")
+    assert f"settings: {config}" in done.out
+    assert "  toy  toy  every 5s  1 run now" in done.out
+    assert "  webhook  webhook  webhook at http://127.0.0.1:9" in done.out
+
+
+@pytest.mark.usefixtures("toy_adapter")
+def test_right_settings_are_shown_to_a_program(
+    wtwin_watch: CommandLine, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+
+    done = wtwin_watch("check", "--config", config, "--json")
+
+    assert done.code == 0
+    assert done.json == {
+        "ok": True,
+        "file": str(config),
+        "state": str(tmp_path / "here.db"),
+        "sources": [
+            {
+                "name": "toy",
+                "adapter": "toy",
+                "interval_s": 5.0,
+                "from": f"{config}:3",
+                "runs": 1,
+                "error": None,
+            }
+        ],
+        "receivers": [
+            {
+                "name": "webhook",
+                "notifier": "webhook",
+                "from": f"{config}:7",
+                "goes_to": "webhook at http://127.0.0.1:9",
+            }
+        ],
+        "notes": [],
+        "mistakes": [],
+    }
+    assert not (tmp_path / "here.db").exists()
+
+
+@pytest.mark.usefixtures("toy_adapter")
+def test_mistakes_are_exit_code_78_in_the_file_and_2_on_the_command_line(
+    wtwin_watch: CommandLine, config: Path
+):
+    config.write_text(CONFIG + "[alerts]\ncool = 1\n[detector]\nalpha = -1\n")
+
+    done = wtwin_watch("check", "--config", config)
+    assert done.code == 78
+    assert done.err == (
+        "wtwin-watch: error: 2 mistakes in the settings:\n"
+        f"  {config}:11: alerts.cool: unknown key; did you mean 'cooldown'?\n"
+        f"  {config}:13: detector.alpha: should be greater than 0\n"
+    )
+
+    done = wtwin_watch("check", "--config", config, "--json")
+    assert done.code == 78
+    assert done.json["ok"] is False
+    assert len(done.json["mistakes"]) == 2
+
+    assert wtwin_watch("check", "--interval", "soon", "--tau", "0").code == 2
+
+
+def test_a_source_that_cannot_be_read_is_exit_code_69(
+    wtwin_watch: CommandLine, config: Path, tmp_path: Path
+):
+    broken = TOY.replace(
+        "yield Run(", "raise SourceError('the toy box is shut')\n        yield Run("
+    )
+    site = tmp_path / "site"
+    with installed(site, modules={"acme_toy": broken}, adapters={"toy": "acme_toy:ToySource"}):
+        done = wtwin_watch("check", "--config", config)
+
+        assert done.code == 69
+        assert "can't be read: the toy box is shut" in done.out
+
+
+def test_a_source_that_never_answers_is_not_waited_for(
+    wtwin_watch: CommandLine, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(check, "PATIENCE_S", 0.2)
+    hanging = TOY.replace(
+        "yield Run(", "import tests_gate\n        tests_gate.wait()\n        yield Run("
+    )
+    gate = threading.Event()
+    monkeypatch.setitem(__import__("sys").modules, "tests_gate", gate)
+    site = tmp_path / "site"
+    with installed(site, modules={"acme_toy": hanging}, adapters={"toy": "acme_toy:ToySource"}):
+        done = wtwin_watch("check", "--config", config, "--json")
+        gate.set()
+
+    assert done.code == 69
+    assert done.json["sources"][0]["error"] == "does not answer"
+
+
+def test_the_schema_is_printed(wtwin_watch: CommandLine):
+    done = wtwin_watch("check", "--schema")
+
+    assert done.code == 0
+    assert set(json.loads(done.out)["properties"]) == {
+        "state",
+        "alerts",
+        "detector",
+        "source",
+        "receiver",
+    }

@@ -1,0 +1,239 @@
+"""The outbox: what is owed is delivered, in order, once, and a receiver in trouble is left alone a while."""
+
+import itertools
+import threading
+import time
+
+import pytest
+
+from tests.support.records import make_alert, make_checkpoint, make_entry
+from wtwin_watch.clock import SystemClock
+from wtwin_watch.errors import DeliveryError
+from wtwin_watch.model import Event, Receipt
+from wtwin_watch.notify.outbox import DAY_S, Deliverer, Retry, after_failure
+from wtwin_watch.store import Store, database, read_status
+
+
+class Receiver:
+    """Takes notifications after the scripted answers are used up; an answer is an error or a receipt."""
+
+    min_interval_s = 0.0
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.taken = []
+        self.tries = []
+        self.news = threading.Condition()
+
+    def send(self, notification):
+        with self.news:
+            self.tries.append(notification)
+            answer = self.answers.pop(0) if self.answers else Receipt()
+            if isinstance(answer, Exception):
+                raise answer
+            self.taken.append(notification)
+            self.news.notify_all()
+            return answer
+
+    def wait_for(self, count, seconds=20):
+        with self.news:
+            assert self.news.wait_for(lambda: len(self.taken) >= count, seconds), self.tries
+
+    def describe(self):
+        return "a list in memory"
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(database.database_url(str(tmp_path / "state.db")))
+    store.claim(time.time())
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def deliver(store):
+    """Start delivering to a receiver; returns the deliverer."""
+    started = []
+
+    def start(receiver, name="oncall"):
+        failures = []
+        deliverer = Deliverer(name, receiver, store, SystemClock(), failures.append)
+        deliverer.failures = failures
+        deliverer.start()
+        started.append(deliverer)
+        return deliverer
+
+    yield start
+    for deliverer in started:
+        deliverer.stop(5)
+        assert deliverer.failures == []
+
+
+def owe(store, *entries):
+    store.save([make_checkpoint(*entries)], time.time())
+
+
+def test_what_is_owed_is_delivered_once_with_words_and_a_stable_key(store, deliver):
+    owe(store, make_entry("key-1"))
+    receiver = Receiver()
+
+    deliver(receiver)
+    receiver.wait_for(1)
+    time.sleep(0.3)
+
+    (notification,) = receiver.taken
+    assert notification.id == "key-1"
+    assert notification.event is Event.FIRING
+    assert "loss drifts up" in notification.message.title
+    assert read_status(store.url.database, time.time()).outbox == {"sent": 1}
+
+
+def test_a_failed_delivery_is_tried_again_with_the_same_key_and_counted(store, deliver):
+    owe(store, make_entry("key-1"))
+    receiver = Receiver(
+        DeliveryError("busy", retry_after_s=0.05), DeliveryError("busy", retry_after_s=0.05)
+    )
+
+    deliver(receiver)
+    receiver.wait_for(1)
+
+    assert [n.id for n in receiver.tries] == ["key-1"] * 3
+    assert [n.attempt for n in receiver.tries] == [1, 2, 3]
+
+
+def test_events_of_one_alert_arrive_in_their_order_despite_failures(store, deliver):
+    alert = make_alert()
+    owe(
+        store,
+        make_entry("1", alert=alert),
+        make_entry("2", alert=alert, event=Event.CHANGED),
+        make_entry("3", alert=alert, event=Event.RESOLVED),
+    )
+    receiver = Receiver(DeliveryError("busy", retry_after_s=0.05))
+
+    deliver(receiver)
+    receiver.wait_for(3)
+
+    assert [n.id for n in receiver.taken] == ["1", "2", "3"]
+
+
+def test_the_receipt_of_the_first_message_comes_with_the_later_ones(store, deliver):
+    owe(store, make_entry("1"), make_entry("2", event=Event.RESOLVED))
+    receiver = Receiver(Receipt({"ts": "17.1"}))
+
+    deliver(receiver)
+    receiver.wait_for(2)
+
+    assert receiver.taken[0].previous is None
+    assert receiver.taken[1].previous == {"ts": "17.1"}
+
+
+def test_a_permanent_failure_is_parked_with_its_reason_and_the_rest_goes_on(store, deliver):
+    owe(store, make_entry("1", alert=make_alert("a")), make_entry("2", alert=make_alert("b")))
+    receiver = Receiver(
+        DeliveryError("no such channel; set receiver.oncall.channel", permanent=True)
+    )
+
+    deliver(receiver)
+    receiver.wait_for(1)
+
+    assert [n.id for n in receiver.taken] == ["2"]
+    (undelivered,) = read_status(store.url.database, time.time()).undelivered
+    assert undelivered == ("oncall", "parked", 1, "no such channel; set receiver.oncall.channel")
+
+
+def test_an_unexpected_error_of_a_notifier_is_tried_again_and_its_text_kept_out(store, deliver):
+    owe(store, make_entry("1"))
+    receiver = Receiver(ValueError("https://hooks.example/secret"))
+
+    deliver(receiver)
+    receiver.wait_for(1)
+    deadline = time.monotonic() + 10
+    while store.waiting(["oncall"]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+    assert len(receiver.tries) == 2
+    assert read_status(store.url.database, time.time()).undelivered == ()
+
+
+def test_a_receiver_that_hangs_delays_no_other(store, deliver):
+    owe(store, *(make_entry(f"s{i}", "stuck", alert=make_alert(f"a{i}")) for i in range(20)))
+    owe(store, make_entry("1", "oncall"))
+    release = threading.Event()
+
+    class Stuck(Receiver):
+        def send(self, notification):
+            release.wait(20)
+            return super().send(notification)
+
+    stuck = deliver(Stuck(), "stuck")
+    receiver = Receiver()
+    deliver(receiver)
+
+    receiver.wait_for(1, seconds=5)
+    release.set()
+    stuck.wake()
+
+
+def test_what_comes_later_is_delivered_when_the_deliverer_is_woken(store, deliver):
+    receiver = Receiver()
+    deliverer = deliver(receiver)
+    time.sleep(0.1)
+
+    owe(store, make_entry("1"))
+    deliverer.wake()
+
+    receiver.wait_for(1, seconds=5)
+
+
+def test_two_sends_are_as_far_apart_as_the_notifier_asks(store, deliver):
+    owe(store, *(make_entry(str(i), alert=make_alert(f"a{i}")) for i in range(3)))
+    times = []
+
+    class Slow(Receiver):
+        min_interval_s = 0.2
+
+        def send(self, notification):
+            times.append(time.monotonic())
+            return super().send(notification)
+
+    receiver = Slow()
+    deliver(receiver)
+    receiver.wait_for(3)
+
+    assert min(b - a for a, b in itertools.pairwise(times)) >= 0.2
+
+
+NEVER_LUCKY = 0.0
+
+
+def test_delays_double_from_two_seconds_to_ten_minutes():
+    delays = [
+        after_failure(DeliveryError("down"), n, 0, NEVER_LUCKY).delay_s for n in (1, 2, 3, 17, 90)
+    ]
+
+    assert delays == [2, 4, 8, 600, 600]
+
+
+def test_jitter_takes_up_to_half_away():
+    retry = after_failure(DeliveryError("down"), 3, 0, 0.999999)
+
+    assert 4 < retry.delay_s < 4.1
+
+
+def test_retry_after_is_believed_up_to_a_day_and_holds_the_whole_receiver():
+    assert after_failure(DeliveryError("429", retry_after_s=33), 5, 0, 0.5) == Retry(33, 33)
+    assert after_failure(DeliveryError("429", retry_after_s=1e9), 1, 0, 0.5) == Retry(DAY_S, DAY_S)
+    assert after_failure(DeliveryError("429", retry_after_s=-5), 1, 0, 0.5) == Retry(0, 0)
+
+
+def test_a_receiver_in_trouble_is_tried_again_within_a_minute_with_something_else():
+    assert after_failure(DeliveryError("down"), 12, 0, NEVER_LUCKY) == Retry(600, 60)
+
+
+def test_trying_ends_after_three_days():
+    assert after_failure(DeliveryError("down"), 9, 3 * DAY_S + 1, NEVER_LUCKY) is None

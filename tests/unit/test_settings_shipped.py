@@ -1,0 +1,137 @@
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wtwin_watch import plugins
+from wtwin_watch.settings import Flags, load_settings
+from wtwin_watch.settings.mistakes import keys
+from wtwin_watch.settings.model import (
+    AlertSettings,
+    DetectorSettings,
+    ReceiverTable,
+    SourceTable,
+)
+from wtwin_watch.settings.schema import settings_schema
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "config" / "example.toml"
+SCHEMA = ROOT / "config" / "settings.schema.json"
+SHIPPED = {
+    plugins.ADAPTERS: ("csv", "tensorboard"),
+    plugins.NOTIFIERS: ("slack", "terminal", "webhook"),
+}
+
+
+@pytest.fixture
+def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLACK_BOT_TOKEN", "xoxb-not-a-real-token")
+    monkeypatch.setenv("TRAINING_WEBHOOK_SECRET", "whsec_QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB")
+
+
+@pytest.mark.usefixtures("secrets")
+def test_the_example_is_right():
+    settings = load_settings(Flags(config=EXAMPLE), {})
+
+    assert [source.name for source in settings.sources] == ["logs", "tensorboard"]
+    assert [receiver.name for receiver in settings.receivers] == ["team", "hook"]
+    assert settings.notes == ()
+
+
+def test_values_that_the_example_shows_are_the_defaults():
+    text = EXAMPLE.read_text()
+    shown = tomllib.loads(re.sub(r"^# (\w+ = [^\"]\S*)$", r"\1", text, flags=re.M))
+
+    assert AlertSettings.model_validate(shown["alerts"]) == AlertSettings()
+    assert set(shown["alerts"]) == keys(AlertSettings)
+    assert DetectorSettings.model_validate(shown["detector"]) == DetectorSettings()
+    assert set(shown["detector"]) == keys(DetectorSettings)
+
+
+def test_the_committed_schema_is_the_one_that_check_prints():
+    assert json.loads(SCHEMA.read_text()) == settings_schema()
+
+
+def test_the_schema_knows_every_key_of_the_example():
+    schema = settings_schema()["properties"]
+
+    def allowed(table: str, kind: str, value: str) -> set[str]:
+        kinds = schema[table]["items"]["anyOf"]
+        [properties] = [k["properties"] for k in kinds if k["properties"][kind] == {"const": value}]
+        return set(properties)
+
+    example = tomllib.loads(EXAMPLE.read_text())
+    assert set(example) <= set(schema)
+    for table in ("alerts", "detector"):
+        assert set(example[table]) <= set(schema[table]["properties"])
+    for source in example["source"]:
+        assert set(source) <= allowed("source", "adapter", source["adapter"])
+    for receiver in example["receiver"]:
+        assert set(receiver) <= allowed("receiver", "notifier", receiver["notifier"])
+
+
+def test_the_detector_of_the_settings_is_the_one_of_the_monitor():
+    from dataclasses import asdict
+
+    from wtwin_watch.monitor.run import ClassicOptions
+
+    in_settings = DetectorSettings().model_dump(exclude={"name"})
+    in_monitor = asdict(ClassicOptions())
+    shared = in_settings.keys() & in_monitor.keys()
+
+    assert {"alpha", "warmup_steps", "n_consec", "mad_window", "tau"} <= shared
+    assert {key: in_settings[key] for key in shared} == {key: in_monitor[key] for key in shared}
+
+
+def documented() -> dict[str, str]:
+    """The sections of docs/configuration.md by their headings."""
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    parts = re.split(r"^#+ (.+)$", text, flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def plugin_tables() -> list[tuple[str, set[str]]]:
+    tables = []
+    for group, names in SHIPPED.items():
+        for name in names:
+            load: Any = plugins.load_adapter if group == plugins.ADAPTERS else plugins.load_notifier
+            kind = "Adapter" if group == plugins.ADAPTERS else "Notifier"
+            tables.append((f"{kind} `{name}`", keys(load(name).Options)))
+    return tables
+
+
+def test_every_key_is_documented_in_its_section():
+    sections = documented()
+    names = keys(SourceTable) | {"step", "loss", "lr", "grad_norm", "val_loss", "throughput"}
+    tables = [
+        ("Alerts: `[alerts]`", keys(AlertSettings)),
+        ("Detector: `[detector]`", keys(DetectorSettings)),
+        ("Sources: `[[source]]`", names),
+        ("Receivers: `[[receiver]]`", keys(ReceiverTable)),
+        *((heading, own - names) for heading, own in plugin_tables()),
+    ]
+
+    missing = [
+        (heading, key)
+        for heading, own in tables
+        for key in sorted(own)
+        if f"| `{key}` |" not in sections.get(heading, "")
+    ]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize("model", [AlertSettings, DetectorSettings])
+def test_documented_defaults_are_the_defaults(model):
+    [section] = [
+        text for heading, text in documented().items() if model.__name__.lower()[:5] in heading
+    ]
+    rows = re.findall(r"^\| `(\w+)` \| `([^`]*)` \|", section, flags=re.M)
+
+    shown = tomllib.loads("\n".join(f"{key} = {value}" for key, value in rows))
+
+    assert set(shown) == keys(model)
+    assert model.model_validate(shown) == model()

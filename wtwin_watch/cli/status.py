@@ -1,0 +1,151 @@
+"""``wtwin-watch status``: what a running daemon sees, read from its state."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wtwin_watch.cli.options import json_option, place_options
+from wtwin_watch.cli.output import counted, moment, number, print_json, table
+from wtwin_watch.model import AlertState
+
+if TYPE_CHECKING:
+    from wtwin_watch.settings import Flags
+    from wtwin_watch.store.status import Status
+
+FIRING, UNKNOWN = 1, 69
+
+
+@click.command("status")
+@place_options
+@json_option
+def command(flags: Flags, as_json: bool) -> int:
+    """Show what a running daemon sees: sources, runs, open alerts, what isn't delivered yet.
+
+    \b
+    Example:
+      wtwin-watch status --json
+
+    Exit code 0 nothing is firing, 1 something is, 69 no daemon is running or there is no state.
+    """
+    from wtwin_watch.settings import load_state
+    from wtwin_watch.store.status import read_status
+
+    status = read_status(load_state(flags, os.environ), time.time())
+    if as_json:
+        print_json(_plain(status))
+    else:
+        click.echo("\n".join(_shown(status)))
+    if not status.running:
+        return UNKNOWN
+    return FIRING if any(alert.state is AlertState.FIRING for alert in status.alerts) else 0
+
+
+def _plain(status: Status) -> dict[str, Any]:
+    return {
+        "state": status.state,
+        "running": status.running,
+        "heartbeat_at": status.heartbeat_at,
+        "status": status.line,
+        "sources": [
+            {
+                "name": source.name,
+                "adapter": source.adapter,
+                "seen_at": source.seen_at,
+                "error": source.error,
+                "down_since": source.down_since,
+            }
+            for source in status.sources
+        ],
+        "runs": [
+            {
+                "source": run.run.key.source,
+                "id": run.run.key.run,
+                "name": run.run.name,
+                "project": run.run.project,
+                "points": run.points,
+                "last_step": run.last_step,
+                "last_loss": run.last_loss,
+                "step": run.step_name,
+                "position": run.position,
+                "metrics": run.roles,
+                "skipped": run.skipped,
+                "backlog": run.backlog,
+                "error": run.error,
+                "first_seen_at": run.first_seen_at,
+                "saved_at": run.saved_at,
+            }
+            for run in status.runs
+        ],
+        "alerts": [
+            {
+                "id": alert.id,
+                "fingerprint": alert.fingerprint,
+                "source": alert.run.source,
+                "run": alert.run.run,
+                "family": alert.family.value,
+                "kind": alert.kind,
+                "severity": alert.severity.value,
+                "state": alert.state.value,
+                "summary": alert.detection.summary,
+                "step": alert.detection.step,
+                "onset_step": alert.detection.onset_step,
+                "observed": alert.detection.observed,
+                "expected": alert.detection.expected,
+                "started_at": alert.started_at,
+                "fired_at": alert.fired_at,
+            }
+            for alert in status.alerts
+        ],
+        "outbox": status.outbox,
+        "undelivered": [
+            {"receiver": receiver, "state": state, "attempts": attempts, "error": error}
+            for receiver, state, attempts, error in status.undelivered
+        ],
+    }
+
+
+def _shown(status: Status) -> list[str]:
+    if status.running:
+        lines = [f"running: {status.line or 'starting'}"]
+    else:
+        heard = status.heartbeat_at
+        lines = ["no daemon is running" + (f"; last heard of {moment(heard)}" if heard else "")]
+    lines.append(f"state: {status.state}")
+    lines += ["", f"sources ({len(status.sources)})"]
+    lines += table(
+        (source.name, source.adapter, source.error or f"read {moment(source.seen_at)}")
+        for source in status.sources
+    )
+    lines += ["", f"runs ({len(status.runs)})"]
+    lines += table(
+        (
+            run.run.key.source,
+            run.run.name,
+            f"step {number(run.last_step)}",
+            f"loss {number(run.last_loss)}",
+            f"{run.points} points",
+            run.error or (f"skipped {counted(run.skipped)}" if run.skipped else ""),
+        )
+        for run in status.runs
+    )
+    lines += ["", f"open alerts ({len(status.alerts)})"]
+    lines += table(
+        (
+            alert.state.value,
+            alert.severity.value,
+            str(alert.run),
+            alert.detection.summary,
+            f"since {moment(alert.started_at)}",
+        )
+        for alert in status.alerts
+    )
+    lines += ["", f"notifications: {counted(status.outbox) or 'none'}"]
+    lines += table(
+        (receiver, state, f"{attempts} attempts", error)
+        for receiver, state, attempts, error in status.undelivered
+    )
+    return lines

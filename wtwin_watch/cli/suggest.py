@@ -1,0 +1,44 @@
+"""``wtwin-watch suggest``: what kind of failure a finished log shows. Experimental and advisory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wtwin_watch.cli.classic import (
+    classic_options,
+    finish,
+    judge,
+    print_json_line,
+    write_scores,
+)
+from wtwin_watch.cli.output import one_line
+
+
+@click.command("suggest")
+@classic_options
+def command(log: Path, output: Path | None, as_json: bool, **asked: Any) -> int:
+    """Say what kind of failure the first alert of a finished log looks like. Experimental, advisory.
+
+    \b
+    Example:
+      wtwin-watch suggest run.csv
+
+    Exit code 0: no alert, 1: an alert was found, 2: asked wrongly or unreadable.
+    """
+    from wtwin_watch.monitor.suggest import suggest
+
+    judged, problems = judge(log, **asked)
+    for one in judged:
+        said = suggest(one.monitor.classic)
+        if as_json:
+            print_json_line(
+                {**one.facts, **said.as_dict(), "first_alert_step": one.first_alert_step}
+            )
+        else:
+            click.echo(f"{one_line(one.label)}: {said if said.alert else one.no_alert}")
+    if output is not None:
+        write_scores(output, judged)
+    return finish(judged, problems)

@@ -1,0 +1,277 @@
+"""The daemon: builds every part from the settings, keeps them going, and ends them in order.
+
+The only place that knows every part. The main thread turns the engine; receivers have threads of their
+own, and so have the sources' workers. At the end: no new looks, every moved run saved, what is under way
+to a receiver waited for within a deadline; what isn't delivered stays in the outbox.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from wtwin_watch.alerting.lifecycle import Policy
+from wtwin_watch.clock import SystemClock
+from wtwin_watch.errors import OwnershipLost, StoreError
+from wtwin_watch.ingest.engine import Engine
+from wtwin_watch.monitor.run import ClassicOptions
+from wtwin_watch.notify.outbox import Deliverer
+from wtwin_watch.plugins import load_adapter, load_notifier
+from wtwin_watch.protocols import Clock, Options
+from wtwin_watch.sdnotify import Systemd
+from wtwin_watch.settings import ReceiverSettings, Settings
+from wtwin_watch.store import Store, database, owner
+
+log = structlog.get_logger("wtwin_watch.daemon")
+
+TURN_S = 0.5
+DRAIN_S = 10.0
+"""How long the end waits for deliveries under way."""
+ONCE_DRAIN_S = 60.0
+KEEP_S = 90 * 86_400.0
+"""How long delivered notifications and resolved alerts are kept."""
+PRUNE_EVERY_S = 3600.0
+
+EXIT_OK, EXIT_FIRING, EXIT_BLIND = 0, 1, 69
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How to run: ``once`` and end; ``fresh``, all forgotten; ``dry_run``, telling the terminal alone."""
+
+    once: bool = False
+    fresh: bool = False
+    dry_run: bool = False
+
+
+def run(settings: Settings, options: RunOptions = RunOptions()) -> int:
+    """Watch until told to stop, and return the exit code: 0, or with ``once`` also 1 and 69.
+
+    Raises `StoreError` where the state can't be had, `SettingsError` where a plugin can't.
+    """
+    clock = SystemClock()
+    receivers = _receivers(settings, options)
+    store = _open_store(settings.state, options.fresh, clock)
+    try:
+        daemon = Daemon(settings, store, receivers, clock, once=options.once)
+    except BaseException:
+        store.close()
+        raise
+    with _stop_on_signals(daemon.stop):
+        return daemon.once() if options.once else daemon.watch()
+
+
+class Daemon:
+    """The parts, put together. `watch` or `once` is called one time."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        receivers: Sequence[ReceiverSettings],
+        clock: Clock,
+        once: bool = False,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._systemd = Systemd()
+        self._stopping = threading.Event()
+        self._failure: Exception | None = None
+        self._next_heartbeat = 0.0
+        self._next_prune = 0.0
+        self._ready = False
+        self._deliverers = [
+            Deliverer(
+                r.name, load_notifier(r.notifier)(r.name, r.options), store, clock, self._fail
+            )
+            for r in receivers
+        ]
+        self._engine = Engine(
+            store=store,
+            clock=clock,
+            receivers=[r.name for r in receivers],
+            detector=_detector(settings),
+            policy=Policy(settings.alerts.for_s, settings.alerts.cooldown_s),
+            old_after_s=settings.alerts.old_after_s,
+            source_down_after_s=settings.alerts.source_down_after_s,
+            told=self._wake_deliverers,
+            once=once,
+        )
+        for s in settings.sources:
+            source = load_adapter(s.adapter)(s.name, s.options)
+            self._engine.add(s.name, s.adapter, source, s.options.names, s.interval_s)
+        # What the configured ones are owed waits for them, also while a dry run tells none of them.
+        known = [r.name for r in (*settings.receivers, *receivers)]
+        parked = store.park_strangers(known, clock.time())
+        if parked:
+            log.warning("notifications parked: their receiver is not configured", count=parked)
+
+    def watch(self) -> int:
+        """Watch until `stop`."""
+        self._start()
+        try:
+            while not self._stopping.is_set():
+                self._engine.turn(TURN_S)
+                self._keep_up()
+        finally:
+            self._end(DRAIN_S)
+        if self._failure is not None:
+            raise self._failure
+        return EXIT_OK
+
+    def once(self) -> int:
+        """Look once everywhere, deliver, and say by the exit code how it is."""
+        self._start()
+        try:
+            while not self._stopping.is_set():
+                self._engine.turn(TURN_S)
+                self._keep_up()
+                if self._engine.answered and not self._engine.busy:
+                    break
+            blind, firing = self._engine.blind, self._engine.firing
+        finally:
+            undelivered = self._end(ONCE_DRAIN_S)
+        if self._failure is not None:
+            raise self._failure
+        if firing:
+            return EXIT_FIRING
+        return EXIT_BLIND if blind or undelivered or self._stopping.is_set() else EXIT_OK
+
+    def stop(self) -> None:
+        """End soon. From any thread or a signal handler."""
+        self._stopping.set()
+
+    def _start(self) -> None:
+        for deliverer in self._deliverers:
+            deliverer.start()
+
+    def _keep_up(self) -> None:
+        """Say to the database and to systemd how it goes; withhold that while nothing is seen."""
+        if not self._ready and self._engine.answered:
+            self._ready = True
+            self._systemd.ready()
+            log.info("ready", status=self._engine.status())
+        if not self._engine.hopeless:
+            self._systemd.watchdog()
+        now = self._clock.monotonic()
+        if now >= self._next_heartbeat:
+            self._next_heartbeat = now + owner.HEARTBEAT_S
+            status = self._engine.status()
+            self._systemd.status(status)
+            with self._survivable("heartbeat"):
+                self._store.heartbeat(self._clock.time(), status)
+        if now >= self._next_prune:
+            self._next_prune = now + PRUNE_EVERY_S
+            with self._survivable("pruning"):
+                self._store.prune(self._clock.time() - KEEP_S)
+
+    @contextmanager
+    def _survivable(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OwnershipLost:
+            raise
+        except StoreError as error:
+            log.error(f"{what} not saved", error=str(error))
+
+    def _end(self, drain_s: float) -> int:
+        """Save, deliver what can be delivered within ``drain_s``, close. Returns what is undelivered."""
+        self._systemd.stopping()
+        lost = isinstance(self._failure, OwnershipLost)
+        receivers = [deliverer.receiver for deliverer in self._deliverers]
+        undelivered = 0
+        with suppress(StoreError):
+            self._engine.close()
+        deadline = self._clock.monotonic() + drain_s
+        with suppress(StoreError):
+            while not lost and self._store.due(receivers, self._clock.time()):
+                if self._clock.monotonic() > deadline or self._failure is not None:
+                    break
+                self._wake_deliverers()
+                time.sleep(0.05)
+        for deliverer in self._deliverers:
+            deliverer.stop(max(0.1, deadline - self._clock.monotonic()))
+        with suppress(StoreError):
+            undelivered = 0 if lost else self._store.waiting(receivers)
+        if undelivered:
+            log.warning("notifications wait for the next start", count=undelivered)
+        self._store.close()
+        log.info("stopped")
+        return undelivered
+
+    def _wake_deliverers(self) -> None:
+        for deliverer in self._deliverers:
+            deliverer.wake()
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = error
+        self._stopping.set()
+
+
+def _open_store(state: str, fresh: bool, clock: Clock) -> Store:
+    url = database.database_url(state)
+    try:
+        store = Store(url)
+    except StoreError:
+        if not fresh:
+            raise
+        database.remove(url)
+        store = Store(url)
+    try:
+        store.claim(clock.time())
+        if fresh:
+            store.forget()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _receivers(settings: Settings, options: RunOptions) -> Sequence[ReceiverSettings]:
+    if settings.receivers and not options.dry_run:
+        return settings.receivers
+    terminal: Options = load_notifier("terminal").Options()
+    why = "dry run" if options.dry_run else "no receiver is given"
+    log.info(f"{why}: alerts are shown in this terminal alone")
+    return [ReceiverSettings("terminal", "terminal", terminal, origin=why)]
+
+
+def _detector(settings: Settings) -> ClassicOptions:
+    d = settings.detector
+    return ClassicOptions(
+        alpha=d.alpha,
+        warmup_steps=d.warmup_steps,
+        n_consec=d.n_consec,
+        mad_window=d.mad_window,
+        tau=d.tau,
+        calibration_frac=d.calibration_frac,
+        threshold_window=d.threshold_window,
+        use_adaptive_T=d.use_adaptive_T,
+    )
+
+
+@contextmanager
+def _stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Stop in order at the first signal to end; a second one ends the program as usual."""
+    before: dict[signal.Signals, Any] = {}
+
+    def handle(number: int, _: object) -> None:
+        for known, handler in before.items():
+            signal.signal(known, handler)
+        stop()
+
+    for known in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(known) is not signal.SIG_IGN:  # nohup has asked for that
+            before[known] = signal.signal(known, handle)
+    try:
+        yield
+    finally:
+        for known, handler in before.items():
+            signal.signal(known, handler)

@@ -1,0 +1,195 @@
+"""The settings as values: already read, checked and complete. Times are in seconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+
+from wtwin_watch.protocols import Options, SourceOptions
+from wtwin_watch.secrets import shown_url
+from wtwin_watch.settings.durations import Duration, shown_duration
+
+LONGEST_NAME = 64
+SHORTEST_INTERVAL_S = 0.1
+
+
+class Section(BaseModel):
+    """A table of the settings file: frozen, and an unknown key is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class AlertSettings(Section):
+    """The table ``[alerts]``: how patient alerts are."""
+
+    for_s: Duration = Field(
+        0.0, alias="for", description="a detection must last this long before its alert fires"
+    )
+    cooldown_s: Duration = Field(
+        600.0,
+        alias="cooldown",
+        description="after an alert is resolved, the same alert of the same run waits this long",
+    )
+    old_after_s: Duration = Field(
+        3600.0,
+        alias="old_after",
+        description="a run whose log is older than this when it is first seen pages nobody",
+    )
+    source_down_after_s: Duration = Field(
+        60.0,
+        alias="source_down_after",
+        description="a source that can't be read for this long is an alert of its own",
+    )
+
+
+class DetectorSettings(Section):
+    """The table ``[detector]``: the published W-Twin method and its parameters."""
+
+    name: Literal["classic"] = Field("classic", description="which detector judges the loss")
+    alpha: float = Field(
+        2.0, gt=0, le=1e4, allow_inf_nan=False, description="threshold of D, in robust deviations"
+    )
+    warmup_steps: int = Field(
+        100, ge=0, le=10**9, description="steps at the beginning that the forecast isn't fitted to"
+    )
+    n_consec: int = Field(
+        5, ge=1, le=10**6, description="observations above the threshold in a row that are an alert"
+    )
+    mad_window: int = Field(
+        50, ge=2, le=100_000, description="observations whose spread is the scale of D"
+    )
+    tau: float = Field(
+        1e-3, gt=0, allow_inf_nan=False, description="how fast a bad fit lowers the confidence Q"
+    )
+    calibration_frac: float = Field(
+        0.10, gt=0, le=1, description="part of the observations that the forecast is fitted to"
+    )
+    threshold_window: int = Field(
+        200, ge=10, le=100_000, description="values of D that the adaptive threshold looks at"
+    )
+    use_adaptive_T: bool = Field(False, description="let the threshold fall below alpha")
+
+
+def check_name(name: str) -> str:
+    """Refuse names that can't stand in a log line, an alert's key and a message alike."""
+    if not re.fullmatch(r"[\w][\w .:@+-]*", name) or name != name.strip():
+        raise ValueError(
+            "should begin with a letter or digit and hold letters, digits, spaces and . : @ + - _"
+        )
+    return name
+
+
+def check_interval(interval_s: float | None) -> float | None:
+    """Refuse to look again at once: it would take a whole core."""
+    if interval_s is not None and interval_s < SHORTEST_INTERVAL_S:
+        raise ValueError(f"should be at least {shown_duration(SHORTEST_INTERVAL_S)}")
+    return interval_s
+
+
+Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(check_name)]
+
+
+class SourceTable(Section):
+    """What every ``[[source]]`` has besides the options of its adapter."""
+
+    name: Name | None = Field(
+        None, description="what it is called in alerts; stable, since the state is kept by it"
+    )
+    adapter: str = Field(description="which kind of tracker it is")
+    interval: Annotated[Duration | None, AfterValidator(check_interval)] = Field(
+        None, description="time between two looks; the adapter's own if left out"
+    )
+
+
+class ReceiverTable(Section):
+    """What every ``[[receiver]]`` has besides the options of its notifier."""
+
+    name: Name | None = Field(None, description="what it is called in logs and commands")
+    notifier: str = Field(description="which kind of channel it is")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """One place to watch."""
+
+    name: str
+    adapter: str
+    interval_s: float
+    options: SourceOptions
+    origin: str
+    """Where it was asked for: ``config.toml:12`` or ``--csv``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverSettings:
+    """One destination of notifications."""
+
+    name: str
+    notifier: str
+    options: Options
+    origin: str
+    """Where it was asked for: ``config.toml:12`` or ``$SLACK_WEBHOOK_URL``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything the daemon is built from."""
+
+    state: str = field(repr=False)
+    """A path, or a database URL; one from the environment may hold a password."""
+    alerts: AlertSettings
+    detector: DetectorSettings
+    sources: tuple[SourceSettings, ...]
+    receivers: tuple[ReceiverSettings, ...]
+    file: Path | None = None
+    """The settings file that was read, if any."""
+    notes: tuple[str, ...] = ()
+    """What a person should know about how the settings came together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The settings given on the command line; None and empty where not given."""
+
+    config: Path | None = None
+    state: str | None = None
+    interval: str | None = None
+    csv: tuple[str, ...] = ()
+    tensorboard: tuple[str, ...] = ()
+    project: tuple[str, ...] = ()
+    mlflow: str | None = None
+    experiment: tuple[str, ...] = ()
+    webhook: str | None = None
+    slack_channel: str | None = None
+    alpha: float | None = None
+    warmup: int | None = None
+    n_consec: int | None = None
+    mad_window: int | None = None
+    tau: float | None = None
+
+
+def secret_values(settings: Settings) -> set[str]:
+    """Collect the secrets that the settings hold, to be masked wherever text leaves the program.
+
+    An address that is shown whole anyway, scheme and host alone, isn't one of them.
+    """
+    parts: list[Options] = [source.options for source in settings.sources]
+    parts += [receiver.options for receiver in settings.receivers]
+    found = {secret for options in parts for _, value in options for secret in _secrets(value)}
+    return {secret for secret in found if secret.rstrip("/") != shown_url(secret)}
+
+
+def _secrets(value: Any) -> Iterator[str]:
+    if isinstance(value, SecretStr):
+        yield value.get_secret_value()
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _secrets(item)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _secrets(item)

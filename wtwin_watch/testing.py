@@ -1,0 +1,156 @@
+"""For tests of plugins: a clock that is moved by hand, and what every adapter must do.
+
+`check_adapter` is the contract of `wtwin_watch.protocols.Source` as a test; run it on logs of your own:
+
+    def test_the_adapter_keeps_the_contract(tmp_path):
+        write_a_log(tmp_path)
+        check_adapter(lambda: MySource("mine", MySource.Options(path=str(tmp_path))))
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from wtwin_watch.model import Batch, Cursor, Point, Restart, Run
+from wtwin_watch.protocols import Source
+
+LIMITS = (1, 2, 3, 7, 100, 100_000)
+"""Limits that a log is read with, all of which must bring the same points."""
+_MAX_FETCHES = 1_000_000
+_REOPENED = 100
+
+
+class ManualClock:
+    """A clock that stands still until it is moved. Both its times move together, in seconds."""
+
+    def __init__(self, now: float = 1_700_000_000.0) -> None:
+        self.now = now
+
+    def time(self) -> float:
+        """Unix seconds."""
+        return self.now
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Let ``seconds`` pass."""
+        self.now += seconds
+
+
+def read_on(
+    source: Source, run: Run, cursor: Cursor | None = None, limit: int = 10_000
+) -> list[Batch]:
+    """Fetch until there is no more; gives every batch, at least one."""
+    batches: list[Batch] = []
+    while not batches or batches[-1].more:
+        batches.append(source.fetch(run, batches[-1].cursor if batches else cursor, limit))
+        assert len(batches) < _MAX_FETCHES, f"reading {run.key} doesn't come to an end"
+    return batches
+
+
+def points_of(batches: Iterable[Batch]) -> list[Point]:
+    """All points of ``batches``, also those that a later restart replaces."""
+    return [point for batch in batches for point in batch.points]
+
+
+def check_adapter(
+    open_source: Callable[[], Source], *, limits: Sequence[int] = LIMITS
+) -> dict[str, list[Point]]:
+    """Check that sources made by ``open_source`` keep the contract, on logs that don't change meanwhile.
+
+    Returns the points of each run by the run's id, so that a test can compare them with what was
+    written. Raises AssertionError saying what is wrong. Reads every run once a limit, and twice more.
+    """
+    source = open_source()
+    try:
+        runs = _check_runs(source)
+        for folder in source.roots():
+            assert isinstance(folder, Path), f"a root is {folder!r}, not a Path"
+        return {run.key.run: _check_run(open_source, source, run, limits) for run in runs}
+    finally:
+        source.close()
+
+
+def _check_runs(source: Source) -> list[Run]:
+    runs = list(source.runs())
+    keys = [run.key for run in runs]
+    assert len(set(keys)) == len(keys), f"a run is listed twice: {keys}"
+    assert len({key.source for key in keys}) <= 1, f"runs name several sources: {keys}"
+    again = list(source.runs())
+    assert again == runs, "two lists of runs differ though nothing was logged between them"
+    for run in runs:
+        assert run.name, f"{run.key} has no name"
+        json.dumps([run.key.run, run.name, run.version, run.last_activity], allow_nan=False)
+        f"{run.key.run}{run.name}".encode()
+    return runs
+
+
+def _check_run(
+    open_source: Callable[[], Source], source: Source, run: Run, limits: Sequence[int]
+) -> list[Point]:
+    whole = read_on(source, run, limit=max(limits))
+    said = _said(whole)
+    for batch in whole:
+        _check_batch(run, batch, max(limits))
+    for limit in limits:
+        batches = read_on(source, run, limit=limit)
+        for batch in batches:
+            _check_batch(run, batch, limit)
+        assert _said(batches) == said, f"{run.key} says something else when read by {limit} points"
+        if len(batches) <= _REOPENED:
+            _check_going_on(open_source, run, batches, limit)
+    end = whole[-1].cursor
+    after = source.fetch(run, end, max(limits))
+    nothing = not after.points and not after.more and after.restart is None and not after.skipped
+    assert nothing, f"{run.key} brings something after its end: {after}"
+    assert after.cursor == end, f"the cursor of {run.key} moves though nothing is new"
+    return points_of(whole)
+
+
+def _check_batch(run: Run, batch: Batch, limit: int) -> None:
+    assert len(batch.points) <= limit, f"{run.key}: {len(batch.points)} points, limit {limit}"
+    text = json.dumps(batch.cursor, allow_nan=False)
+    assert json.loads(text) == batch.cursor, f"the cursor of {run.key} is changed by JSON: {text}"
+    for point in batch.points:
+        assert isinstance(point, Point), f"{point!r} is no Point"
+        assert isinstance(point.metric, str), f"{point!r} has no metric"
+        assert isinstance(point.step, float), f"the step of {point!r} is no float"
+        assert math.isfinite(point.step), f"the step of {point!r} is not finite"
+        assert isinstance(point.value, float), f"the value of {point!r} is no float"
+        assert point.wall_time is None or math.isfinite(point.wall_time), f"when was {point!r}?"
+    assert all(count > 0 for count in batch.skipped.values()), f"skipped none: {batch.skipped}"
+
+
+def _check_going_on(
+    open_source: Callable[[], Source], run: Run, batches: list[Batch], limit: int
+) -> None:
+    """A source opened later goes on from a stored cursor as this one would, and leaves it alone."""
+    for i, batch in enumerate(batches[:-1]):
+        stored = json.loads(json.dumps(batch.cursor))
+        kept = copy.deepcopy(stored)
+        later = open_source()
+        try:
+            list(later.runs())
+            following = later.fetch(run, stored, limit)
+        finally:
+            later.close()
+        assert stored == kept, f"fetching changed the cursor of {run.key} it was given"
+        assert _said([following]) == _said([batches[i + 1]]), (
+            f"{run.key} goes on in another way from a stored cursor: {following}"
+        )
+
+
+def _said(batches: Iterable[Batch]) -> list[tuple[str, ...] | Restart]:
+    """What batches say, however it is cut: points and restarts in their order, NaN equal to NaN."""
+    said: list[tuple[str, ...] | Restart] = []
+    for batch in batches:
+        if batch.restart is not None:
+            said.append(batch.restart)
+        said += [tuple(map(repr, point)) for point in batch.points]
+    return said
