@@ -105,6 +105,14 @@ class Blocks:
             [d + self.y0 for d in map(sub, sy[1:], sy)],
         )
 
+    def clone(self) -> Blocks:
+        """Return a copy that goes its own way."""
+        other = Blocks.__new__(Blocks)
+        for name in Blocks.__slots__:
+            value = getattr(self, name)
+            setattr(other, name, value[:] if isinstance(value, array) else value)
+        return other
+
     def keep(self, x: float) -> None:
         """Drop the blocks that lie beyond ``x``."""
         xs, ys = self.pairs()

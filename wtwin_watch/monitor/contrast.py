@@ -103,13 +103,16 @@ def test_windows(
     xa0, ya0, xxa, xya = sx[first], sy[first], sxx[first], sxy[first]
     x_end = sx[size]
     y_end = sy[size]
-    longest = tests[-1].m
-    sums_x = list(
-        accumulate(sx[size - 1 : size - 1 - longest : -1] if size > longest else sx[size - 1 :: -1])
-    )
-    sums_y = list(
-        accumulate(sy[size - 1 : size - 1 - longest : -1] if size > longest else sy[size - 1 :: -1])
-    )
+    # The tests begin with the longest window; one shorter than that has no block to lack.
+    start = size - tests[0].m
+    if start < 0:
+        start = 0
+    tail = sx[start:size]
+    tail.reverse()
+    sums_x = list(accumulate(tail))
+    tail = sy[start:size]
+    tail.reverse()
+    sums_y = list(accumulate(tail))
     for window, vb in zip(tests, noises, strict=True):
         m, half_weight, weight, w2, credit = window
         b = size - m

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Literal
@@ -61,14 +61,19 @@ class Episode:
         """Whether it lasts."""
         return self.outcome is None
 
-    def state(self) -> dict[str, Any]:
-        """Return all of it as a JSON-able dict."""
-        return {name: plain(getattr(self, name)) for name in Episode.__dataclass_fields__}
+    def state(self) -> list[Any]:
+        """Return all of it as a JSON-able list."""
+        numbers = pack([math.nan if (x := getattr(self, name)) is None else x for name in NUMBERS])
+        return [self.number, self.kind, self.outcome, self.reopened, numbers]
 
     @classmethod
-    def revive(cls, state: Mapping[str, Any]) -> Episode:
+    def revive(cls, state: Sequence[Any]) -> Episode:
         """Make the episode that `state` describes."""
-        return cls(**{name: value(stored) for name, stored in state.items()})
+        number, kind, outcome, reopened, packed = state
+        fields: dict[str, Any] = dict(zip(NUMBERS, unpack(packed), strict=True))
+        if outcome is None:
+            fields["ended_step"] = None
+        return cls(number=number, kind=kind, outcome=outcome, reopened=reopened, **fields)
 
     @property
     def excess_sigma(self) -> float:
@@ -227,6 +232,10 @@ class Rise:
         return rise
 
 
+NUMBERS = (
+    "began_step", "onset_step", "last_healthy_step", "observed", "expected", "excess", "peak", "sigma",
+    "score", "ended_step",
+)  # fmt: skip
 PLAIN = (
     "below", "blocks", "decided", "delay", "excess", "first_excess", "growth", "jump", "lasted", "line",
     "peak", "sigma",

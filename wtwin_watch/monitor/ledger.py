@@ -9,7 +9,7 @@ from typing import Any
 
 from wtwin_watch.monitor.episode import Change, Episode
 
-KEPT = 64
+KEPT = 16
 """So many ended episodes, and changes nobody asked for, are remembered."""
 
 
@@ -18,7 +18,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.ended: deque[Episode] = deque(maxlen=KEPT)
-        self.changes: deque[Change] = deque(maxlen=KEPT)
+        self.changes: deque[Change] = deque(maxlen=2 * KEPT)
         self.count = 0
 
     def begin(

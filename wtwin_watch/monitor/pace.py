@@ -7,8 +7,12 @@ evenly in such an x, so a line forecasts them. A run keeps the clock it began wi
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import Enum
 from statistics import median
+from typing import Any
+
+from wtwin_watch.monitor.packing import pack, unpack
 
 GAP = 20.0
 """A step further than so many of the latest strides is a gap."""
@@ -163,6 +167,24 @@ class Pace:
         self.settled = 0
         self.lowest = self.lr
 
+    def state(self) -> dict[str, Any]:
+        """Return all of it as a JSON-able dict."""
+        lists = {name: pack(getattr(self, name)) for name in LISTS}
+        numbers = pack([float(getattr(self, name)) for name in NUMBERS])
+        return {"numbers": numbers, "anchors": pack([n for pair in self.anchors for n in pair]), **lists}
+
+    @classmethod
+    def revive(cls, state: Mapping[str, Any]) -> Pace:
+        """Make the pace that `state` describes."""
+        pace = cls()
+        for name, number in zip(NUMBERS, unpack(state["numbers"]), strict=True):
+            setattr(pace, name, type(getattr(pace, name))(number))
+        for name in LISTS:
+            setattr(pace, name, unpack(state[name]))
+        anchors = unpack(state["anchors"])
+        pace.anchors = list(zip(anchors[::2], anchors[1::2], strict=True))
+        return pace
+
     def _anchor(self) -> None:
         self.anchors.append((self.last, self.total))
         if len(self.anchors) > ANCHORS:
@@ -176,7 +198,7 @@ class Pace:
     def block_x(self) -> tuple[float, float]:
         """Return the mean x of the waiting points, and the latest one's; none waits any more."""
         offset = self.offset
-        xs = [math.log(value + offset) for value in self.waiting]
+        xs = list(map(math.log, [value + offset for value in self.waiting]))
         self.waiting.clear()
         return sum(xs) / len(xs), xs[-1]
 
@@ -212,6 +234,13 @@ class Pace:
         else:
             self.waiting = [max(step - self.origin, 0.0)]
         self.last = step
+
+
+LISTS = ("diffs", "strides", "waiting")
+NUMBERS = (
+    "points", "last", "origin", "stride", "last_diff", "limit", "calm_stride", "gap_at", "by_lr", "first_lr",
+    "lr", "total", "zeros", "warm", "lowest", "holding", "settled",
+)  # fmt: skip
 
 
 def interpolate(x: float, points: list[tuple[float, float]]) -> float:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import islice
+from typing import Any
 
 from wtwin_watch.monitor.blocks import Blocks
+from wtwin_watch.monitor.packing import pack, unpack
 
 LEVELS = 15
 STEADY_SPAN = 0.15
@@ -26,10 +29,11 @@ class Level:
 
     ``a``: mean absolute third difference ÷ sqrt 20. ``r``: noise of block means × sqrt(2^q) ÷ that of
     level 0 (1 for white noise), remembered long; ``r2``: the same from the run's beginning on.
-    ``v``: long-run variance of a point as this scale sees it.
     """
 
-    __slots__ = ("a", "blocks", "c", "half", "r", "r2", "r2_count", "r_count", "run", "v")
+    __slots__ = (
+        "a", "blocks", "c", "floor", "half", "r", "r2", "r2_count", "r_count", "run", "u", "weight",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.blocks = Blocks()
@@ -41,7 +45,46 @@ class Level:
         self.r_count = 0
         self.r2 = 0.0
         self.r2_count = 0
-        self.v = 0.0
+        self.u = 0.0
+        """Long-run variance of a point by ``a``, over the points in a block of level 0."""
+        self.floor = 0.0
+        """Long-run variance is at least so many times that by level 0."""
+        self.weight = 0.0
+        """How far this level's own estimate is believed in."""
+
+    def clone(self) -> Level:
+        """Return a copy that goes its own way."""
+        other = Level.__new__(Level)
+        for name in Level.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.blocks = self.blocks.clone()
+        return other
+
+    def state(self) -> dict[str, Any]:
+        """Return all of it as a JSON-able dict; the sums of the blocks are built anew."""
+        xs, ys = self.blocks.pairs()
+        # The monitor goes on with the very sums that a restored one will have.
+        self.blocks.fill(xs, ys)
+        return {
+            "count": self.blocks.count,
+            "blocks": pack(xs + ys),
+            "half": None if self.half is None else pack(self.half),
+            "noise": pack([getattr(self, name) for name in NOISE]),
+        }
+
+    @classmethod
+    def revive(cls, state: Mapping[str, Any]) -> Level:
+        """Make the level that `state` describes."""
+        level = cls()
+        both = unpack(state["blocks"])
+        level.blocks.fill(both[: len(both) // 2], both[len(both) // 2 :])
+        level.blocks.count = int(state["count"])
+        if state["half"] is not None:
+            x, y = unpack(state["half"])
+            level.half = (x, y)
+        for name, number in zip(NOISE, unpack(state["noise"]), strict=True):
+            setattr(level, name, int(number) if name in COUNTS else number)
+        return level
 
     def learn(self, q: int, noise: float, fast: float) -> float:
         """Learn from the last four blocks; return level 0's fast-moving scale ``fast``, updated for q = 0.
@@ -60,13 +103,14 @@ class Level:
         d = abs(y0 - 4.0 * y1 + 6.0 * y2 - 4.0 * y3 + y4) / THIRD_DIFFERENCE
         if span < STEADY_SPAN:
             fast = self._learn_steady(d, q, fast)
-            noise = self.a if q == 0 else noise
         if q and noise > 0.0:
             relative = d * math.sqrt(2.0**q) / noise
             if span < STEADY_SPAN:
                 self.r_count = count = self.r_count + 1
                 clipped = min(relative, CLIP * self.r) if count > 8 else relative
                 self.r += (clipped - self.r) / min(count, 256)
+                if count >= 3:
+                    self.floor = 0.8 * self.r * self.r
             self.r2_count = count = self.r2_count + 1
             clipped = min(relative, CLIP * self.r2) if count > 8 else relative
             self.r2 += (clipped - self.r2) / min(count, 32)
@@ -82,7 +126,10 @@ class Level:
                 used = limit
         else:
             self.run = 0
-        self.a += (used - self.a) / (c if c < 64 else 64)  # noqa: PLR2004 - memory
+        self.a = a = self.a + (used - self.a) / (c if c < 64 else 64)  # noqa: PLR2004 - memory
+        if c >= 3:
+            self.u = (SD_OF_MEAN_ABS * a) ** 2 * 2.0**q
+            self.weight = c / (4.0 + c) if c < 64 else 64.0 / 68.0
         if q == 0:
             if c > 8 and self.run <= RELEASE and d > CLIP * fast:  # noqa: PLR2004
                 d = CLIP * fast
@@ -90,30 +137,28 @@ class Level:
         return fast
 
 
+COUNTS = ("c", "run", "r_count", "r2_count")
+NOISE = ("a", "r", "r2", "u", "floor", "weight", *COUNTS)
+
+
 def long_run_variances(
     levels: list[Level], top: int, noise: float, points: int, floor: float
-) -> None:
-    """Set ``v`` of each level: variance of a point by its blocks' noise, shrunk towards the finer level's.
+) -> list[float]:
+    """Return the variance of a point by the noise of each level's blocks, shrunk towards the finer level's.
 
-    ``top``: the highest level that is asked for. ``noise``: of level 0's block means. ``points``: in one of them. ``floor``: no variance is below.
+    ``top``: the highest level that is asked for. ``noise``: of level 0's block means. ``points``: in one of
+    them. ``floor``: no variance is below.
     """
-    base = (SD_OF_MEAN_ABS * noise) ** 2 * points
-    if base < floor:
-        base = floor
-    levels[0].v = v = base
-    scale = float(points)
+    v = (SD_OF_MEAN_ABS * noise) ** 2 * points
+    if v < floor:
+        v = floor
+    base = v
+    found = [v]
     for level in islice(levels, 1, top + 1):
-        scale *= 2.0
-        c = level.c
-        if c >= 3:  # noqa: PLR2004 - fewer say nothing
-            u = (SD_OF_MEAN_ABS * level.a) ** 2 * scale
-            if level.r_count >= 3:  # noqa: PLR2004
-                by_ratio = 0.8 * base * level.r * level.r
-                if by_ratio > u:
-                    u = by_ratio
-            if u < floor:
-                u = floor
-            if c > 64:  # noqa: PLR2004
-                c = 64
-            v = (4.0 * v + c * u) / (4.0 + c)
-        level.v = v
+        u = level.u * points
+        by_ratio = level.floor * base
+        if by_ratio > u:
+            u = by_ratio
+        v += (u - v) * level.weight
+        found.append(v)
+    return found

@@ -11,8 +11,8 @@ SHARE = 0.2
 MOST_BLOCKS = 54
 """Two fifths of a run must lie in a level's ring of 108 blocks."""
 LEAST_BLOCKS = 20
-CHECK_EVERY = 1.02
-"""The question is asked each time the run has grown by 2 %."""
+CHECK_EVERY = 1.1
+"""The question is asked each time the run has grown by a tenth."""
 
 
 def stagnates(levels: list[Level], points: int, block: int) -> bool | None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+from wtwin_watch.errors import SnapshotError
+from wtwin_watch.monitor.contrast import Forecast
 from wtwin_watch.monitor.episode import (
     ACCEPTED,
     DIVERGENCE,
@@ -21,8 +25,9 @@ from wtwin_watch.monitor.episode import (
     Change,
     Episode,
     Rise,
+    plain,
+    value,
 )
-from wtwin_watch.monitor.contrast import Forecast
 from wtwin_watch.monitor.evidence import EARLY_BLOCK, FAST_AFTER, Evidence, as_forecast
 from wtwin_watch.monitor.far import parse_far, threshold
 from wtwin_watch.monitor.ledger import Ledger
@@ -30,6 +35,7 @@ from wtwin_watch.monitor.pace import Course, Pace
 from wtwin_watch.monitor.stagnation import CHECK_EVERY, stagnates
 from wtwin_watch.monitor.wtwin import WTwinState
 
+SNAPSHOT_VERSION = 1
 STEP_FLATTEN, LR_FLATTEN = 8.0, 3.0
 STEP_EFFECT, LR_EFFECT = 5e-4, 2.5e-4
 LARGEST = 1e100
@@ -290,6 +296,7 @@ class TrendMonitor:
                 expected=forecast.at(x), excess=excess, sigma=sigma, score=score,
             )  # fmt: skip
         self._rise = Rise(episode, forecast, age, kind == SPIKE, x)
+        self._calm = False
         evidence.cut(onset[0])
         pace.waiting.clear()
 
@@ -548,3 +555,71 @@ class TrendMonitor:
     def first_alert_step(self) -> float | None:
         """Return the step of the first alert, or None if there was none."""
         return None if self._first_alert is None else self._first_alert[1]
+
+    # -- stored and brought back -------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all of the state as a JSON-able dict, `history` left out.
+
+        Some 25 KB in a long run. The monitor goes on exactly as the one that `restore` makes.
+        """
+        rise = self._rise
+        return {
+            "version": SNAPSHOT_VERSION,
+            "settings": {name: getattr(self, name) for name in SETTINGS},
+            "evidence": self._evidence.state(),
+            "pace": self._pace.state(),
+            "ledger": self._ledger.state(),
+            "rise": None if rise is None else rise.state(),
+            "open": [None if e is None else e.state() for e in map(self.__getattribute__, OPEN)],
+            "first_alert": None if self._first_alert is None else list(self._first_alert),
+            "closed": None if self._closed is None else list(self._closed),
+            "plain": {name: plain(getattr(self, name)) for name in PLAIN},
+        }
+
+    @classmethod
+    def restore(
+        cls, snapshot: Mapping[str, Any], settings: Mapping[str, Any] | None = None
+    ) -> TrendMonitor:
+        """Make the monitor that goes on exactly where `snapshot` was taken, with an empty `history`.
+
+        ``settings`` replace stored constructor arguments of the same name; what was learned stays.
+        Raises `SnapshotError` for a form this version doesn't read.
+        """
+        if snapshot.get("version") != SNAPSHOT_VERSION:
+            raise SnapshotError(
+                f"a trend snapshot of version {snapshot.get('version')!r} can't be read;"
+                f" this program reads version {SNAPSHOT_VERSION}"
+            )
+        try:
+            monitor = cls(**{**snapshot["settings"], **(settings or {})})
+            monitor._recall(snapshot)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise SnapshotError(f"a trend snapshot is damaged: {error!r}") from error
+        return monitor
+
+    def _recall(self, snapshot: Mapping[str, Any]) -> None:
+        self._evidence = Evidence.revive(snapshot["evidence"])
+        self._pace = Pace.revive(snapshot["pace"])
+        if self.min_effect is not None:
+            self._evidence.min_effect = self.min_effect
+        self._ledger = Ledger.revive(snapshot["ledger"])
+        self._rise = None if snapshot["rise"] is None else Rise.revive(snapshot["rise"])
+        for name, state in zip(OPEN, snapshot["open"], strict=True):
+            setattr(self, name, None if state is None else Episode.revive(state))
+        if snapshot["first_alert"] is not None:
+            index, step = snapshot["first_alert"]
+            self._first_alert = (int(index), step)
+        if snapshot["closed"] is not None:
+            number, at, lasted = snapshot["closed"]
+            self._closed = (int(number), int(at), int(lasted))
+        for name in PLAIN:
+            setattr(self, name, value(snapshot["plain"][name]))
+
+
+SETTINGS = ("far", "min_effect", "history_limit")
+OPEN = ("_nonfinite", "_frozen", "_stagnation")
+PLAIN = (
+    "_stored", "_finite_run", "_points", "_held", "_value", "_same", "_repeats", "_calm", "_differed",
+    "_first_median", "_lowest_median", "_too_high", "_next_check",
+)  # fmt: skip
