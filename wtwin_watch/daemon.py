@@ -21,7 +21,7 @@ from wtwin_watch.alerting.lifecycle import Policy
 from wtwin_watch.clock import SystemClock
 from wtwin_watch.errors import OwnershipLost, StoreError
 from wtwin_watch.ingest.engine import Engine
-from wtwin_watch.monitor.run import ClassicOptions
+from wtwin_watch.monitor.options import ClassicOptions
 from wtwin_watch.notify.outbox import Deliverer
 from wtwin_watch.plugins import load_adapter, load_notifier
 from wtwin_watch.protocols import Clock, Options

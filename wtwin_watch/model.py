@@ -63,6 +63,14 @@ class Point(NamedTuple):
     wall_time: float | None = None
 
 
+ROW_LOGGED = ""
+"""The metric of a point that says only that a row was logged at its step, without a value of ours in it.
+
+A table writes a NaN as an empty cell: from such points a monitor sees that the loss is missing though the
+run goes on. Their value is 0.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Restart:
     """The log goes on from an earlier step, or starts anew.

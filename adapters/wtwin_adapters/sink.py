@@ -12,7 +12,7 @@ from typing import Any
 
 from wtwin_adapters.files import digest
 from wtwin_adapters.numbers import Value
-from wtwin_watch.model import Point, Restart
+from wtwin_watch.model import ROW_LOGGED, Point, Restart
 
 Column = Sequence[float | None]
 
@@ -84,7 +84,7 @@ class Sink:
             elif value is not None:
                 reasons.append("not a number")
         if isinstance(step, float) and math.isfinite(step):
-            taken = self.add(step, good)
+            taken = self.add(step, good, told=not idle)
         else:
             if good:
                 reasons.append("no step" if step is None else "step is not a number")
@@ -93,8 +93,13 @@ class Sink:
             self.skipped.update(reasons)
         return taken
 
-    def add(self, step: float | None, values: Sequence[tuple[str, float]]) -> bool:
-        """Take a row, or say that it must wait. ``step`` None: the row has no values either."""
+    def add(
+        self, step: float | None, values: Sequence[tuple[str, float]], *, told: bool = True
+    ) -> bool:
+        """Take a row, or say that it must wait. ``step`` None: the row has no values either.
+
+        A row with a step and no values is told by a point of `ROW_LOGGED`, unless it isn't to be ``told``.
+        """
         progress = self.progress
         if self._max_row is not None and progress.row >= self._max_row:
             self.full = True
@@ -116,6 +121,11 @@ class Sink:
             if self.full:
                 progress.part += room
                 return False
+        if told and step is not None and not values:
+            if len(self.points) >= self._limit:
+                self.full = True
+                return False
+            self.points.append(_new(Point, (ROW_LOGGED, step, 0.0, None)))
         progress.part = 0
         progress.row += 1
         self._last = (step, values)
@@ -151,16 +161,19 @@ class Sink:
         for name, (first, _) in zip(names, ends, strict=True):
             if first is not None and first < seen.get(name, first):
                 return 0
-        block: list[Any] = [None] * (width * len(steps))
+        stride = width + sparse
+        block: list[Any] = [None] * (stride * len(steps))
         for i, (name, column) in enumerate(zip(names, columns, strict=True)):
             if sparse:
-                block[i::width] = [
+                block[i::stride] = [
                     None if value is None else _new(Point, (name, step, value, None))
                     for step, value in zip(steps, column, strict=False)
                 ]
             else:
                 rows = zip(repeat(name), steps, column, repeat(None), strict=False)
-                block[i::width] = map(_new, repeat(Point), rows)
+                block[i::stride] = map(_new, repeat(Point), rows)
+        if sparse:
+            block[width::stride] = _empty_rows(steps, columns)
         self.points += filter(None, block) if sparse else block
         if progress.row == 0:
             progress.first = _row_digest(steps[0], _row(names, columns, 0))
@@ -185,6 +198,15 @@ class Sink:
                 self.progress.seen = {n: min(s, step) for n, s in seen.items()}
                 break
         return True
+
+
+def _empty_rows(steps: list[float], columns: Sequence[Column]) -> list[Point | None]:
+    """A point for each row that has no value in any column, None for the others."""
+    rows = zip(steps, *columns, strict=False)
+    return [
+        _new(Point, (ROW_LOGGED, step, 0.0, None)) if all(v is None for v in values) else None
+        for step, *values in rows
+    ]
 
 
 def _ends(steps: list[float], column: Column) -> tuple[float | None, float | None]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wtwin_adapters.tabular import TabularSource
-from wtwin_watch.model import Batch, Cursor, Point
+from wtwin_watch.model import ROW_LOGGED, Batch, Cursor, Point
 from wtwin_watch.testing import points_of, read_on
 
 NOBODY = 65534
@@ -53,6 +53,11 @@ class Log:
         """Let the last change be an hour ago."""
         then = self.path.stat().st_mtime - 3600
         os.utime(self.path, (then, then))
+
+
+def values(batches: list[Batch]) -> list[Point]:
+    """The points that hold a value: all but those that say only that a row was logged."""
+    return [point for batch in batches for point in batch.points if point.metric != ROW_LOGGED]
 
 
 def skipped_of(batches: list[Batch]) -> dict[str, int]:

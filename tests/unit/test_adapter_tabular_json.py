@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tests.support.writers import Log, skipped_of
+from tests.support.writers import Log, skipped_of, values
 from wtwin_watch.model import Point
 
 
@@ -48,7 +48,7 @@ def test_a_number_in_quotes_is_a_number_and_null_is_missing(log):
 
     batches = log.read()
 
-    assert batches[0].points == [Point("loss", 1.0, 0.5)]
+    assert values(batches) == [Point("loss", 1.0, 0.5)]
     assert skipped_of(batches) == {}
 
 
@@ -58,7 +58,7 @@ def test_a_value_that_is_no_number_is_skipped_and_counted(log, value):
 
     batches = log.read()
 
-    assert [p.step for p in batches[0].points] == [1.0]
+    assert [p.step for p in values(batches)] == [1.0]
     assert skipped_of(batches) == {"not a number": 1}
 
 
@@ -67,7 +67,7 @@ def test_lines_that_are_no_objects_are_skipped_and_counted(log):
 
     batches = log.read()
 
-    assert [p.step for p in batches[0].points] == [1.0]
+    assert [p.step for p in values(batches)] == [1.0]
     assert skipped_of(batches) == {"bad JSON": 2, "not an object": 2}
 
 
@@ -83,7 +83,7 @@ def test_a_line_nested_beyond_reason_is_skipped(log):
 
     batches = log.read()
 
-    assert [p.step for p in batches[0].points] == [1.0, 2.0]
+    assert [p.step for p in values(batches)] == [1.0, 2.0]
     assert skipped_of(batches) == {"bad JSON": 1}
 
 
@@ -135,7 +135,7 @@ def test_bytes_that_are_no_utf8_make_a_bad_line_and_no_more(log):
 
     batches = log.read()
 
-    assert [p.step for p in batches[0].points] == [2.0]
+    assert [p.step for p in values(batches)] == [2.0]
     assert skipped_of(batches) == {"bad JSON": 1}
 
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from tests.support.writers import Log, skipped_of
-from wtwin_watch.model import Point
+from tests.support.writers import Log, skipped_of, values
+from wtwin_watch.model import ROW_LOGGED, Point
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_a_decimal_comma_counts_only_between_semicolons(tmp_path):
 
     assert semicolons.losses() == [(1.0, 0.5), (2.0, 0.125)]
     batches = commas.read()
-    assert [p.value for p in batches[0].points] == [0.25]
+    assert [p.value for p in values(batches)] == [0.25]
     assert skipped_of(batches) == {"not a number": 1}
 
 
@@ -132,12 +132,25 @@ def test_an_infinite_value_is_a_point(log, cell, value):
 
 
 @pytest.mark.parametrize("cell", ["", "N/A", "NA", "null", "None", '""'])
+def test_a_row_without_any_value_is_told_as_such(log, cell):
+    log.write(f"step,loss,lr,note\n1,0.5,,x\n2,{cell},,x\n3,,0.1,x\n")
+
+    (batch,) = log.read()
+
+    assert batch.points == [
+        Point("loss", 1.0, 0.5),
+        Point(ROW_LOGGED, 2.0, 0.0),
+        Point("lr", 3.0, 0.1),
+    ]
+
+
+@pytest.mark.parametrize("cell", ["", "N/A", "NA", "null", "None", '""'])
 def test_a_missing_value_is_no_point(log, cell):
     log.write(f"step,loss\n1,{cell}\n2,0.5\n")
 
     batches = log.read()
 
-    assert [p.step for p in batches[0].points] == [2.0]
+    assert [p.step for p in values(batches)] == [2.0]
     assert skipped_of(batches) == {}
 
 
@@ -147,7 +160,7 @@ def test_a_cell_that_is_no_number_is_skipped_and_counted(log, cell):
 
     batches = log.read()
 
-    assert [p.step for p in batches[0].points] == [1.0, 3.0]
+    assert [p.step for p in values(batches)] == [1.0, 3.0]
     assert skipped_of(batches) == {"not a number": 1}
 
 
@@ -156,7 +169,7 @@ def test_a_row_without_a_step_is_skipped_and_counted(log):
 
     batches = log.read()
 
-    assert [p.step for p in batches[0].points] == [1.0, 2.0]
+    assert [p.step for p in values(batches)] == [1.0, 2.0]
     assert skipped_of(batches) == {"no step": 1, "step is not a number": 2}
 
 
