@@ -8,6 +8,7 @@ origin, in packed arrays of doubles: 32 bytes a block.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from itertools import accumulate
 from operator import mul, sub
 
@@ -15,6 +16,8 @@ RING = 108
 SLACK = 32
 REBASE = 256
 """After so many blocks the sums are built anew about the latest block, so rounding stays bounded."""
+SPREAD = 1.0
+"""So far from the origin in x the sums would cancel too many digits, and are built anew."""
 NEAR = 0.5
 """A reference reaches back so far in x."""
 FAR = 0.9
@@ -47,9 +50,9 @@ class Blocks:
         self.sxx = array("d", accumulate(map(mul, dx, dx), initial=0.0))
         self.sxy = array("d", accumulate(map(mul, dx, dy), initial=0.0))
         self._pushed = 0
-        self.near = 0
+        self.near = bisect_left(dx, -NEAR)
         """Index of the oldest block within `NEAR` of the latest one."""
-        self.far = 0
+        self.far = bisect_left(dx, -FAR)
         """Index of the oldest block within `FAR` of the latest one."""
 
     def push(self, x: float, y: float) -> None:
@@ -58,6 +61,9 @@ class Blocks:
         if not self.size:
             self.x0, self.y0 = x, y
         dx = x - self.x0
+        if dx > SPREAD:
+            self.rebase()
+            dx = x - self.x0
         dy = y - self.y0
         sx = self.sx
         sx.append(sx[-1] + dx)
@@ -91,10 +97,7 @@ class Blocks:
 
     def rebase(self) -> None:
         """Build the sums anew: the latest `RING` blocks, fresh rounding."""
-        gone = max(0, self.size - RING)
-        near, far = max(0, self.near - gone), max(0, self.far - gone)
         self.fill(*self.pairs())
-        self.near, self.far = near, far
 
     def pairs(self) -> tuple[list[float], list[float]]:
         """Return x and y of the latest blocks, at most `RING`, oldest first."""

@@ -18,7 +18,7 @@ DRIFT, LEVEL_SHIFT, SPIKE, TRANSIENT, DIVERGENCE = (
     "transient",
     "divergence",
 )
-NONFINITE, FROZEN, STAGNATION = "nonfinite", "frozen", "stagnation"
+NONFINITE, FROZEN = "nonfinite", "frozen"
 RECOVERED, ACCEPTED, ROLLED_BACK = "recovered", "accepted", "rolled_back"
 
 BLOCK = 8
@@ -83,12 +83,9 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to an episode: it began, was reopened, changed its kind or ended.
+    """What happened to an episode: it began, was reopened, changed its kind or ended."""
 
-    ``noted`` is information that no alert stands for (stagnation).
-    """
-
-    what: Literal["began", "reopened", "changed", "ended", "noted"]
+    what: Literal["began", "reopened", "changed", "ended"]
     episode: Episode
 
 

@@ -349,14 +349,14 @@ class Evidence:
         self.wsum = 0.0
         self.base = y if self.before != self.before else 0.5 * (y + self.before)
         self.before = y
-        top = self._cascade(x, y)
+        top = self.cascade(x, y)
         # The level above may be tested too, and a test looks four levels up.
-        self._weigh_noise(top + 5)
+        self.weigh_noise(top + 5, self.floor_sd**2)
         self._test(top, newest)
         if self.n >= SWITCH and self.block == EARLY_BLOCK:
             self._coarsen()
 
-    def _cascade(self, x: float, y: float) -> int:
+    def cascade(self, x: float, y: float) -> int:
         """Hand the block up as far as halves meet; return the highest level that received one."""
         levels = self.levels
         noise = 0.0
@@ -378,11 +378,11 @@ class Evidence:
             self.top = q
         return q
 
-    def _weigh_noise(self, top: int) -> None:
-        """Estimate the long-run variance of a point, by the levels up to ``top``."""
+    def weigh_noise(self, top: int, floor: float) -> None:
+        """Estimate the long-run variance of a point, by the levels up to ``top``; at least ``floor``."""
         levels = self.levels
         noise = max(levels[0].a, self.fast_a)
-        self.variances = v = long_run_variances(levels, top, noise, self.block, self.floor_sd**2)
+        self.variances = v = long_run_variances(levels, top, noise, self.block, floor)
         if v[0] > 0.0:
             self.f = math.sqrt(math.sqrt(max(v[:4]) / v[0]))
             self.jump_from = 3.0 * self.f * SD_OF_DIFFERENCE

@@ -51,10 +51,6 @@ class Ledger:
         self.changes.append(Change("ended", episode))
         return episode
 
-    def note(self, episode: Episode) -> None:
-        """Note something that is no alert."""
-        self.changes.append(Change("noted", episode))
-
     def drain(self) -> list[Change]:
         """Return the changes since this was last asked, oldest first."""
         changes = list(self.changes)

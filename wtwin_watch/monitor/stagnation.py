@@ -11,12 +11,10 @@ SHARE = 0.2
 MOST_BLOCKS = 54
 """Two fifths of a run must lie in a level's ring of 108 blocks."""
 LEAST_BLOCKS = 20
-CHECK_EVERY = 1.1
-"""The question is asked each time the run has grown by a tenth."""
 
 
-def stagnates(levels: list[Level], points: int, block: int) -> bool | None:
-    """Say whether the latest fifth of the run is flat though the fifth before fell; None: can't be said.
+def stagnates(levels: list[Level], points: int, block: int) -> bool:
+    """Say whether the latest fifth of the run is flat though the fifth before fell.
 
     ``points``: of the run, ``block``: of a block at level 0.
     """
@@ -26,11 +24,11 @@ def stagnates(levels: list[Level], points: int, block: int) -> bool | None:
             break
     xs, ys = level.blocks.pairs()
     if count < LEAST_BLOCKS or len(xs) < 2 * count:
-        return None
+        return False
     late = _slope(xs[-count:], ys[-count:])
     early = _slope(xs[-2 * count : -count], ys[-2 * count : -count])
     if late is None or early is None:
-        return None
+        return False
     (s, se), (s0, se0) = late, early
     # The cut-offs were chosen on clean logs: flat now, surely falling before, surely slower than then.
     return s > -2.0 * se and s0 < -6.0 * se0 and s - 0.25 * s0 > 3.0 * math.hypot(se, 0.25 * se0)

@@ -1,0 +1,424 @@
+"""The arithmetic of `wtwin_watch.monitor.backfill`: smoothing, climbing and testing in columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wtwin_watch.monitor.blocks import FAR, NEAR, RING, YOUNG
+from wtwin_watch.monitor.contrast import MIN_REFERENCE, YOUNG_REFERENCE, Window
+from wtwin_watch.monitor.evidence import (
+    BLOCK,
+    CLIP,
+    LEVELS,
+    MID_WINDOW,
+    SD_OF_DIFFERENCE,
+    SD_OF_MEAN_ABS,
+    SMALLEST,
+    WINDOWS,
+)
+from wtwin_watch.monitor.scales import (
+    EARLY_SPAN,
+    RELEASE,
+    STEADY_SPAN,
+    THIRD_DIFFERENCE,
+    Level,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+TRIES = 100
+LOOK = 3
+"""A test looks so many levels up; blocks have their full size here."""
+
+
+def smooth(values: Floats, start: float, memory: int) -> Floats:
+    """Return s_t = s_(t-1) + (v_t - s_(t-1)) / memory, from ``start`` on."""
+    out: Floats = values / memory
+    factor = 1.0 - 1.0 / memory
+    out[0] += factor * start
+    step = 1
+    while step < len(out) and factor > 1e-18:
+        out[step:] += factor * out[:-step].copy()
+        step, factor = 2 * step, factor * factor
+    return out
+
+
+def smooth_clipped(
+    values: Floats, start: float, memory: int
+) -> tuple[Floats, NDArray[np.bool_]] | None:
+    """Smooth values clipped at `CLIP` times what the result was before; return it, and which were.
+
+    None where that isn't settled in some tries.
+    """
+    used = values
+    for _ in range(TRIES):
+        out = smooth(used, start, memory)
+        limit = CLIP * np.concatenate(((start,), out[:-1]))
+        again = np.minimum(values, limit)
+        # Each try settles all up to the next clipped point; what is left after the last change is rounding.
+        if np.allclose(again, used, rtol=1e-13, atol=0.0):
+            return out, values > limit
+        used = again
+    return None
+
+
+def climb(increments: Floats, start: float) -> Floats:
+    """Return s_t = max(0, s_(t-1) + increment), from ``start`` on."""
+    total = np.cumsum(increments)
+    return total - np.minimum(np.minimum.accumulate(total), -start)
+
+
+@dataclass(frozen=True)
+class Events:
+    """What some tests look at: prefix sums of blocks, and a row for each place where they are tested.
+
+    ``at``: the block of level 0 with which it came. ``size``, ``near``, ``far``: indices into the sums.
+    """
+
+    sums: list[Floats]
+    at: Ints
+    size: Ints
+    young: NDArray[np.bool_]
+    near: Ints
+    far: Ints
+    vb: Floats
+    floor: Floats
+    credit: Floats
+    x0: Floats
+    y0: Floats
+    half_x: Floats | None
+    half_y: Floats | None
+
+
+def learn_column(
+    level: Level, q: int, x: Floats, y: Floats, new: int, noise: Floats | None, fast: float
+) -> tuple[Floats, Floats]:
+    """Do what `Level.learn` does for each of the last ``new`` blocks of ``x`` and ``y``.
+
+    ``noise``: level 0's noise at each of them, None for level 0 itself, which has a ``fast`` scale beside it.
+    Returns what was known after each, as rows for `Tests.know`, the first row before them all, and the
+    fast scale after each.
+    """
+    first = max(len(x) - new - 3, 0)
+    x, y = x[first:], y[first:]
+    span = x[3:] - x[:-3]
+    d = np.abs(y[3:] - 3.0 * y[2:-1] + 3.0 * y[1:-2] - y[:-3]) / THIRD_DIFFERENCE
+    missing = new - len(d)
+    rows = [(level.a, level.c, level.r, level.r_count, level.r2, level.r2_count)] * (missing + 1)
+    fasts = [fast] * missing
+    noises = [0.0] * len(d) if noise is None else noise[missing:].tolist()
+    scale = math.sqrt(2.0**q)
+    a, c, run = level.a, level.c, level.run
+    r, r_count, r2, r2_count = level.r, level.r_count, level.r2, level.r2_count
+    for wide, size, other in zip(span.tolist(), d.tolist(), noises, strict=True):
+        if wide < STEADY_SPAN:
+            c += 1
+            used = size
+            limit = CLIP * a
+            if c > 8 and size > limit:
+                run += 1
+                if run <= RELEASE:
+                    used = limit
+            else:
+                run = 0
+            a += (used - a) / (c if c < 64 else 64)
+            if q == 0:
+                used = size
+                if c > 8 and run <= RELEASE and size > CLIP * fast:
+                    used = CLIP * fast
+                fast += (used - fast) / (c if c < 16 else 16)
+        if q and wide < EARLY_SPAN and other > 0.0:
+            relative = size * scale / other
+            if wide < STEADY_SPAN:
+                r_count += 1
+                clipped = min(relative, CLIP * r) if r_count > 8 else relative
+                r += (clipped - r) / min(r_count, 256)
+            r2_count += 1
+            clipped = min(relative, CLIP * r2) if r2_count > 8 else relative
+            r2 += (clipped - r2) / min(r2_count, 32)
+        rows.append((a, c, r, r_count, r2, r2_count))
+        fasts.append(fast)
+    level.a, level.c, level.run = a, c, run
+    level.r, level.r_count, level.r2, level.r2_count = r, r_count, r2, r2_count
+    known = np.array(rows)
+    a_, c_, r_, n_, r2_, n2_ = known.T
+    u = np.where(c_ >= 3, (SD_OF_MEAN_ABS * a_) ** 2 * 2.0**q, 0.0)
+    weight = np.where(c_ >= 3, np.minimum(c_, 64.0) / (4.0 + np.minimum(c_, 64.0)), 0.0)
+    floor = np.where(n_ >= 3, 0.8 * r_ * r_, 0.0)
+    level.u, level.weight, level.floor = float(u[-1]), float(weight[-1]), float(floor[-1])
+    return np.column_stack((a_, c_, u, weight, floor, r2_, n2_)), np.array(fasts)
+
+
+class Tests:
+    """The tests of `wtwin_watch.monitor.contrast`, of all blocks of a stretch at once."""
+
+    def __init__(
+        self, levels: list[Level], xs: Floats, ys: Floats, flatten: float, min_effect: float
+    ) -> None:
+        self.flatten = flatten
+        self.min_effect = min_effect
+        self.blocks = len(xs)
+        self.held = [level.blocks.pairs() for level in levels]
+        self.seen = [level.blocks.count for level in levels]
+        self.new: list[tuple[Floats, Floats]] = []
+        """The new blocks of each level."""
+        self.when: list[Ints] = []
+        """During which block of level 0 each of them came."""
+        self.waits: list[tuple[Ints, Floats, Floats]] = []
+        """Halves that wait for a level's next block: when they came, and what they are."""
+        self.left: list[tuple[float, float] | None] = []
+        """The half that waits at each level when all is done."""
+        when = np.arange(len(xs))
+        for level in levels:
+            self.new.append((xs, ys))
+            self.when.append(when)
+            first = 0
+            if level.half is not None:
+                xs, ys = np.append(level.half[0], xs), np.append(level.half[1], ys)
+                first = 1
+            even = len(xs) // 2 * 2
+            self.left.append(None if len(xs) == even else (float(xs[-1]), float(ys[-1])))
+            halves = slice(0, None, 2)
+            came = when[first:] if not first else np.append(-1, when)
+            kept = came[halves] >= 0
+            self.waits.append((came[halves][kept], xs[halves][kept], ys[halves][kept]))
+            when = came[1:even:2]
+            xs, ys = 0.5 * (xs[1:even:2] + xs[0:even:2]), 0.5 * (ys[1:even:2] + ys[0:even:2])
+
+    def learn(self, levels: list[Level], fast: float, floor: Floats) -> float:
+        """Learn the noise of all levels, block by block; return level 0's fast-moving scale after them.
+
+        ``floor``: the least variance after each block of level 0.
+        """
+        self.columns = []
+        known: list[Floats] = []
+        fasts = np.array([])
+        noise: Floats | None = None
+        for q, level in enumerate(levels):
+            x = np.concatenate((self.held[q][0], self.new[q][0]))
+            y = np.concatenate((self.held[q][1], self.new[q][1]))
+            self.columns.append((x, y))
+            new = len(self.when[q])
+            other = None if noise is None else noise[self.when[q]]
+            rows, after = learn_column(level, q, x, y, new, other, fast)
+            known.append(rows)
+            if noise is None:
+                fasts = after
+                noise = np.maximum(rows[1:, 0], after)
+            if new:
+                level.blocks.fill(x[-RING:].tolist(), y[-RING:].tolist())
+                level.blocks.count = self.seen[q] + new
+        self._know(known, fasts, floor)
+        return float(fasts[-1])
+
+    def _know(self, known: list[Floats], fast: Floats, floor: Floats) -> None:
+        """Work out long-run variances at each block from what was known of each level's noise."""
+        at = np.arange(self.blocks)
+        rows = [
+            known[q][np.searchsorted(self.when[q], at, "right")] for q in range(len(known))
+        ]
+        a, _, _, _, _, _, _ = rows[0].T
+        base = np.maximum((SD_OF_MEAN_ABS * np.maximum(a, fast)) ** 2 * BLOCK, floor)
+        v = base
+        noise = [v]
+        for row in rows[1:]:
+            _, _, u, weight, least, _, _ = row.T
+            v = v + (np.maximum(u * BLOCK, least * base) - v) * weight
+            noise.append(v)
+        self.noise = np.column_stack(noise)
+        self.counts = np.column_stack([row[:, 1] for row in rows])
+        self.signs = np.stack([row[:, 5:7] for row in rows], axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = self.noise[:, :4].max(axis=1) / base
+        self.factors = np.where(base > 0.0, np.sqrt(np.sqrt(ratio)), 1.0)
+
+    def run(self, ad: Floats, sdf: Floats, recent: Floats, known: int) -> Floats | None:
+        """Return the evidence of each block; None where the mid path has no forecast.
+
+        ``recent``: mean difference in each block, with ``known`` earlier ones before.
+        """
+        self.ad, self.sdf, self.recent, self.known = ad, sdf, recent, known
+        self.evidence = np.zeros(self.blocks)
+        self.mid = np.full((self.blocks, 9), math.nan)
+        self.mid_noise = np.full(self.blocks, math.nan)
+        self._run_tests([self._events(0, self.when[0], None)], None)
+        above = range(1, LEVELS)
+        self._run_tests([self._events(q, self.when[q], None) for q in above], False)
+        self._run_tests([self._events(q, *self.waits[q - 1]) for q in above], True)
+        return None if np.isnan(self.mid[:, 0]).any() else self.evidence
+
+    def mid_forecast(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return the mid path's forecast at ``x``, and its reach."""
+        _, anchor, y, slope, edge, middle, _, _, _ = self.mid.T
+        kappa = np.minimum(1.0, self.flatten * (x - middle))
+        reach = (edge - anchor) + (1.0 - kappa) * (x - edge)
+        return y + slope * reach, reach
+
+    def _variance(self, q: int, at: Ints, count: Ints) -> Floats:
+        """Long-run variance of a point, with allowance for not knowing it well; 0 where it's too young."""
+        noise = self.noise[at]
+        v = noise[:, q]
+        worst = noise[:, q : q + LOOK + 1].max(axis=1)
+        c = self.counts[at, q]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = worst * np.sqrt(worst / v) * (1.0 + 4.0 / np.clip(c, 1, 64))
+        variance = np.where(v > 0.0, variance, 0.0)
+        young = (count < 10 * RING) & (self.counts[at, min(q + LOOK - 1, LEVELS - 1)] == 0)
+        if young.any():
+            signs = self.signs[at, q + 1 : q + LOOK]
+            ratio, known = signs[:, :, 0], signs[:, :, 1]
+            u = noise[:, :1] * ratio**2 * (1.0 + 2.0 / np.clip(known, 1, 32))
+            factor = np.minimum(4.0, 1.5 * np.maximum(u.max(axis=1, initial=0.0), v) / np.where(v > 0.0, v, 1.0))
+            factor = np.where((known < 2).any(axis=1), 4.0, factor)
+            factor = np.where(c < 16, 0.0, factor)
+            variance = np.where(young, variance * factor, variance)
+        return variance
+
+    def _events(
+        self, q: int, at: Ints, half_x: Floats | None, half_y: Floats | None = None
+    ) -> Events | None:
+        """Put together what the tests of level ``q`` at the blocks ``at`` look at; None where there are none.
+
+        ``half_x``, ``half_y``: the half blocks that wait there.
+        """
+        if not len(at):
+            return None
+        x, y = self.columns[q]
+        came = np.searchsorted(self.when[q], at, "right")
+        size = len(self.held[q][0]) + came
+        count = self.seen[q] + came
+        variance = self._variance(q, at, count)
+        use = (size >= SMALLEST) & (variance > 0.0)
+        if not use.any():
+            return None
+        at, size, count, variance = at[use], size[use], count[use], variance[use]
+        dx, dy = x - x[-1], y - y[-1]
+        last = x[size - 1]
+        oldest = np.maximum(size - RING, 0)
+        points = BLOCK << q
+        usual = SD_OF_DIFFERENCE / 1.1 * (np.maximum(self.sdf[at], self.ad[at]) if q else self.ad[at])
+        return Events(
+            sums=[precise_sums(v) for v in (dx, dy, dx * dx, dx * dy)],
+            at=at,
+            size=size,
+            young=count <= YOUNG,
+            near=np.maximum(np.searchsorted(x, last - NEAR, "left"), oldest),
+            far=np.maximum(np.searchsorted(x, last - FAR, "left"), oldest),
+            vb=variance / points,
+            floor=usual * usual / points,
+            credit=np.full(len(at), q * math.log(2.0)),
+            x0=np.full(len(at), x[-1]),
+            y0=np.full(len(at), y[-1]),
+            half_x=None if half_x is None else half_x[use],
+            half_y=None if half_y is None else half_y[use],
+        )
+
+    def _run_tests(self, found: list[Events | None], half: bool | None) -> None:
+        """Run the tests of some levels: level 0 (``half`` None), or those above, with or without halves."""
+        events = join([event for event in found if event is not None])
+        if events is None:
+            return
+        tests = WINDOWS[0][0] if half is None else WINDOWS[1][half]
+        for window in tests:
+            m = window.m
+            b = events.size - m
+            young = np.minimum(events.near, np.maximum(events.far, b - YOUNG_REFERENCE))
+            a = np.where(events.young, young, events.near)
+            if half is None:
+                noise = self._recent_noise(m, events.at, events.vb, events.floor)
+            else:
+                noise = np.maximum(events.vb, events.floor)
+            chosen = np.flatnonzero(b - a >= MIN_REFERENCE)
+            if not len(chosen):
+                continue
+            result = self._contrast(events, chosen, a[chosen], b[chosen], window, noise[chosen])
+            z = result[0]
+            evidence = np.where(z > 0.0, 0.5 * z * z + math.log(m) + events.credit[chosen], 0.0)
+            where = events.at[chosen]
+            np.maximum.at(self.evidence, where, evidence)
+            if half is None and m == MID_WINDOW:
+                self.mid[where] = np.column_stack(result)
+                self.mid_noise[where] = noise[chosen]
+
+    def _recent_noise(self, m: int, at: Ints, vb: Floats, floor: Floats) -> Floats:
+        total = np.concatenate(((0.0,), np.cumsum(self.recent)))
+        end = self.known + at + 1
+        ratio = (total[end] - total[end - m]) / m / self.ad[at]
+        raised = np.where(ratio > 1.1, vb * (ratio / 1.1) ** 2, vb)
+        return np.maximum(raised, floor * np.maximum(ratio, 1.0) ** 2)
+
+    def _contrast(
+        self, events: Events, chosen: Ints, a: Ints, b: Ints, window: Window, vb: Floats
+    ) -> tuple[Floats, ...]:
+        """Compare windows with the lines before them: the columns of a `Contrast`, z NaN where there's none."""
+        sx, sy, sxx, sxy = events.sums
+        size, x0, y0 = events.size[chosen], events.x0[chosen], events.y0[chosen]
+        m, half_weight, weight, w2, _ = window
+        r = b - a
+        c = a + (r >> 1)
+        x_sum, y_sum = m * sx[size], m * sy[size]
+        for back in range(1, m + 1):
+            x_sum -= sx[size - back]
+            y_sum -= sy[size - back]
+        xr, yr = x_sum.astype(np.float64), y_sum.astype(np.float64)
+        if events.half_x is not None and events.half_y is not None:
+            xr += half_weight * (events.half_x[chosen] - x0)
+            yr += half_weight * (events.half_y[chosen] - y0)
+        xr, yr = xr / weight, yr / weight
+        n1, n2 = c - a, b - c
+        parts = [
+            (later - earlier).astype(np.float64)
+            for sums in (sx, sy, sxx, sxy)
+            for earlier, later in ((sums[a], sums[c]), (sums[c], sums[b]))
+        ]
+        x1, x2, y1, y2, q1, q2, p1, p2 = parts
+        xm, ym = (x1 + x2) / r, (y1 + y2) / r
+        with np.errstate(divide="ignore", invalid="ignore"):
+            s1 = q1 - x1 * x1 / n1
+            s2 = q2 - x2 * x2 / n2
+            ss = q1 + q2 - (x1 + x2) * xm
+            slope = (p1 + p2 - (y1 + y2) * xm) / ss
+            first = (p1 - x1 * y1 / n1) / s1
+            second = (p2 - x2 * y2 / n2) / s2
+            extra = np.maximum(first, second) - slope - 0.5 * np.sqrt(vb / np.minimum(s1, s2))
+            later = (extra > 0.0) | (slope > 0.0)
+            slope = np.minimum(0.0, slope + np.maximum(0.0, extra))
+            xa, ya = np.where(later, x2 / n2, xm), np.where(later, y2 / n2, ym)
+            na = np.where(later, n2, r)
+            edge = 0.5 * (sx[b + 1] - sx[b - 1]).astype(np.float64)
+            kappa = np.minimum(1.0, self.flatten * (xr - xm))
+            reach = edge - xa + (1.0 - kappa) * (xr - edge)
+            f = ya + slope * reach
+            excess = yr - f - self.min_effect * np.abs(f + y0)
+            z = excess / np.sqrt(vb * (w2 + 1.0 / na + reach * reach / ss))
+        z = np.where((s1 > 0.0) & (s2 > 0.0) & (ss > 0.0), z, math.nan)
+        return z, xa + x0, ya + y0, slope, edge + x0, xm + x0, na, ss, excess
+
+
+def precise_sums(values: Floats) -> Floats:
+    """Return prefix sums, 0 first, that keep small differences over a long stretch."""
+    sums = np.zeros(len(values) + 1, dtype=np.longdouble)
+    np.cumsum(values, dtype=np.longdouble, out=sums[1:])
+    return sums
+
+
+def join(found: list[Events]) -> Events | None:
+    """Lay the events of several levels side by side."""
+    if len(found) < 2:
+        return found[0] if found else None
+    starts = np.cumsum([0] + [len(event.sums[0]) for event in found[:-1]])
+    parts: dict[str, Any] = {"sums": [np.concatenate(s) for s in zip(*(e.sums for e in found), strict=True)]}
+    for name in ("at", "young", "vb", "floor", "credit", "x0", "y0"):
+        parts[name] = np.concatenate([getattr(event, name) for event in found])
+    for name in ("size", "near", "far"):
+        columns = [getattr(event, name) + start for event, start in zip(found, starts, strict=True)]
+        parts[name] = np.concatenate(columns)
+    for name in ("half_x", "half_y"):
+        columns = [getattr(event, name) for event in found]
+        parts[name] = None if columns[0] is None else np.concatenate(columns)
+    return Events(**parts)
