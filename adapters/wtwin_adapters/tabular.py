@@ -1,7 +1,7 @@
 """CSV, TSV and JSON Lines logs, read as they grow: the adapter ``csv``.
 
 One file is one run. ``path`` names a file, a folder (its files ``.csv``, ``.tsv``, ``.jsonl`` and
-``.ndjson`` at any depth) or a pattern, or a list of them.
+``.ndjson`` at any depth) or a pattern of files or folders, or a list of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class TabularSource:
         self._name = name
         self._names = options.names
         self._clock = clock
-        self._forest = Forest(options.paths, _is_log, clock)
+        self._forest = Forest(options.paths, _is_log, clock, literal=True)
         self._known: dict[str, _Known] = {}
         self._paths: dict[str, str] = {}
         self._lock = threading.Lock()
