@@ -21,7 +21,6 @@ from wtwin_watch.alerting.lifecycle import Policy
 from wtwin_watch.clock import SystemClock
 from wtwin_watch.errors import OwnershipLost, StoreError
 from wtwin_watch.ingest.engine import Engine
-from wtwin_watch.monitor.options import ClassicOptions
 from wtwin_watch.notify.outbox import Deliverer
 from wtwin_watch.plugins import load_adapter, load_notifier
 from wtwin_watch.protocols import Clock, Options
@@ -97,7 +96,7 @@ class Daemon:
             store=store,
             clock=clock,
             receivers=[r.name for r in receivers],
-            detector=_detector(settings),
+            detector=settings.detector.options(),
             policy=Policy(settings.alerts.for_s, settings.alerts.cooldown_s),
             old_after_s=settings.alerts.old_after_s,
             source_down_after_s=settings.alerts.source_down_after_s,
@@ -241,20 +240,6 @@ def _receivers(settings: Settings, options: RunOptions) -> Sequence[ReceiverSett
     why = "dry run" if options.dry_run else "no receiver is given"
     log.info(f"{why}: alerts are shown in this terminal alone")
     return [ReceiverSettings("terminal", "terminal", terminal, origin=why)]
-
-
-def _detector(settings: Settings) -> ClassicOptions:
-    d = settings.detector
-    return ClassicOptions(
-        alpha=d.alpha,
-        warmup_steps=d.warmup_steps,
-        n_consec=d.n_consec,
-        mad_window=d.mad_window,
-        tau=d.tau,
-        calibration_frac=d.calibration_frac,
-        threshold_window=d.threshold_window,
-        use_adaptive_T=d.use_adaptive_T,
-    )
 
 
 @contextmanager

@@ -26,7 +26,7 @@ def test_the_adapter_for_tables_keeps_the_contract(tmp_path):
     points = check_adapter(lambda: TabularSource("x", TabularSource.Options(path=tmp_path)))
 
     assert {run: len(found) for run, found in points.items()} == {
-        "a/m.csv": 10,
+        "a/m.csv": 11,
         "b.jsonl": 4,
         "c.csv": 0,
         "d.tsv": 0,

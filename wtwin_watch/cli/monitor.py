@@ -1,4 +1,4 @@
-"""``wtwin-watch monitor``: judge a finished log by the published W-Twin method."""
+"""``wtwin-watch monitor``: judge a finished log."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wtwin_watch.cli.classic import (
+from wtwin_watch.cli.judging import (
+    STAGNATION,
     Judged,
-    classic_options,
     finish,
     judge,
+    judging_options,
     print_json_line,
     whole,
     write_scores,
@@ -20,14 +21,23 @@ from wtwin_watch.cli.output import number, one_line
 
 if TYPE_CHECKING:
     from wtwin_watch.model import Detection
+    from wtwin_watch.settings import Flags
 
 
 @click.command("monitor")
-@classic_options
-def command(log: Path, output: Path | None, as_json: bool, **asked: Any) -> int:
-    """Judge a finished log, or every log in a folder, by the published W-Twin method.
+@judging_options
+def command(
+    log: Path,
+    flags: Flags,
+    loss_col: str | None,
+    step_col: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Judge a finished log, or every log in a folder, as the daemon does while it grows.
 
-    The loss and the step are found by their usual names. A log too short to judge is said to be so.
+    The loss and the step are found by their usual names. A log too short to judge is said to be so. The
+    published W-Twin method is --detector classic; its options select it too.
 
     \b
     Example:
@@ -35,7 +45,7 @@ def command(log: Path, output: Path | None, as_json: bool, **asked: Any) -> int:
 
     Exit code 0: no alert, 1: an alert was found, 2: asked wrongly or unreadable.
     """
-    judged, problems = judge(log, **asked)
+    judged, problems = judge(log, flags, loss_col, step_col)
     for one in judged:
         alerts = _alerts(one.detections)
         if as_json:
@@ -50,11 +60,16 @@ def command(log: Path, output: Path | None, as_json: bool, **asked: Any) -> int:
 
 
 def _alerts(detections: list[Detection]) -> list[dict[str, Any]]:
-    """One dict an alert, in the order of their beginnings."""
+    """One dict an alert, in the order of their beginnings; kind and onset are what they became."""
     alerts: list[dict[str, Any]] = []
     open_ones: dict[str, dict[str, Any]] = {}
     for found in detections:
-        if found.active:
+        alert = open_ones.get(found.family)
+        if not found.active:
+            if alert is not None:
+                open_ones.pop(found.family)["resolved_step"] = whole(found.step)
+            continue
+        if alert is None:
             alert = {
                 "kind": found.kind,
                 "severity": found.severity.value,
@@ -66,20 +81,24 @@ def _alerts(detections: list[Detection]) -> list[dict[str, Any]]:
             open_ones[found.family] = alert
             alerts.append(alert)
         else:
-            open_ones.pop(found.family)["resolved_step"] = whole(found.step)
+            alert["kind"], alert["severity"] = found.kind, found.severity.value
+            alert["onset_step"] = whole(found.onset_step)
     return alerts
 
 
 def _shown(one: Judged) -> list[str]:
     label = one_line(one.label)
+    lines = []
     if one.first_alert_step is None:
-        return [f"{label}: {one.no_alert}"]
-    begun = [found for found in one.detections if found.active]
-    count = "1 alert" if len(begun) == 1 else f"{len(begun)} alerts"
-    lines = [f"{label}: {count}, the first at step {number(one.first_alert_step)}"]
+        lines.append(f"{label}: {one.no_alert}")
+    else:
+        begun = [alert for alert in _alerts(one.detections) if alert["kind"] != STAGNATION]
+        count = "1 alert" if len(begun) == 1 else f"{len(begun)} alerts"
+        lines.append(f"{label}: {count}, the first at step {number(one.first_alert_step)}")
     for found in one.detections:
         what = found.severity.value.upper() if found.active else "resolved"
         lines.append(f"  step {number(found.step)}  {what}  {found.kind}: {found.summary}")
-    if one.monitor.status != "judging":
+        lines += [f"    {text}" for text in found.evidence]
+    if one.first_alert_step is not None and one.monitor.status != "judging":
         lines.append(f"  {one.monitor.status}")
     return lines

@@ -62,11 +62,28 @@ _RECEIVERS = [
     ),
 ]
 _DETECTOR = [
-    click.option("--alpha", type=float, help="Threshold of the deviation D. [default: 2.0]"),
-    click.option("--warmup", type=int, help="Steps before the forecast is fitted. [default: 100]"),
-    click.option("--n-consec", type=int, help="Observations in a row for an alert. [default: 5]"),
-    click.option("--mad-window", type=int, help="Observations that give the spread. [default: 50]"),
-    click.option("--tau", type=float, help="Scale of the fit's error. [default: 0.001]"),
+    click.option(
+        "--detector",
+        type=click.Choice(["trend", "classic"]),
+        help="What judges the loss: its own trend, or the published W-Twin method. [default: trend]",
+    ),
+    click.option(
+        "--far",
+        metavar="POINTS|TEXT",
+        help="trend: points between two false alarms, or '1% per run of 20000 points'. [default: 1e5]",
+    ),
+    click.option(
+        "--min-effect",
+        type=float,
+        help="trend: share of the loss below which a rise is none. [default: 0.0005]",
+    ),
+    click.option("--alpha", type=float, help="classic: threshold of D, in sigma. [default: 2.0]"),
+    click.option("--warmup", type=int, help="classic: steps before the fit. [default: 100]"),
+    click.option("--n-consec", type=int, help="classic: points in a row to an alert. [default: 5]"),
+    click.option("--mad-window", type=int, help="classic: points that sigma is of. [default: 50]"),
+    click.option(
+        "--tau", type=float, help="classic: scale of the fit's squared error. [default: 0.001]"
+    ),
 ]
 
 
@@ -83,6 +100,11 @@ def receiver_options(command: Command) -> Command:
 def watching_options(command: Command) -> Command:
     """Add every option that is a setting; the command is called with ``flags``."""
     return _with_flags(command, [*_SOURCES, *_RECEIVERS, *_PLACE, *_DETECTOR])
+
+
+def detector_options(command: Command) -> Command:
+    """Add the options that choose the detector; the command is called with ``flags``."""
+    return _with_flags(command, _DETECTOR)
 
 
 def json_option(command: Command) -> Command:

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from wtwin_watch.cli.classic import (
-    classic_options,
+from wtwin_watch.cli.judging import (
     finish,
     judge,
+    judging_options,
     print_json_line,
     write_scores,
 )
 from wtwin_watch.cli.output import one_line
 
+if TYPE_CHECKING:
+    from wtwin_watch.settings import Flags
+
 
 @click.command("suggest")
-@classic_options
-def command(log: Path, output: Path | None, as_json: bool, **asked: Any) -> int:
+@judging_options
+def command(
+    log: Path,
+    flags: Flags,
+    loss_col: str | None,
+    step_col: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> int:
     """Say what kind of failure the first alert of a finished log looks like. Experimental, advisory.
 
     \b
@@ -30,9 +40,9 @@ def command(log: Path, output: Path | None, as_json: bool, **asked: Any) -> int:
     """
     from wtwin_watch.monitor.suggest import suggest
 
-    judged, problems = judge(log, **asked)
+    judged, problems = judge(log, flags, loss_col, step_col)
     for one in judged:
-        said = suggest(one.monitor.classic)
+        said = suggest(one.monitor.loss_monitor)
         if as_json:
             print_json_line(
                 {**one.facts, **said.as_dict(), "first_alert_step": one.first_alert_step}

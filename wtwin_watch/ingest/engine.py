@@ -29,7 +29,7 @@ from wtwin_watch.ingest.watched import Judging, WatchedRun, restored
 from wtwin_watch.ingest.workers import Outcome, Workers
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Batch, Run, RunKey
-from wtwin_watch.monitor.options import ClassicOptions
+from wtwin_watch.monitor.options import DetectorOptions
 from wtwin_watch.protocols import Clock, Source
 from wtwin_watch.store import Checkpoint, OutboxEntry, Store
 
@@ -89,7 +89,7 @@ class Engine:
         store: Store,
         clock: Clock,
         receivers: Sequence[str],
-        detector: ClassicOptions,
+        detector: DetectorOptions,
         policy: Policy,
         old_after_s: float,
         source_down_after_s: float,

@@ -11,7 +11,8 @@ from wtwin_watch.alerting.lifecycle import Policy, Transition
 from wtwin_watch.errors import SnapshotError
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Alert, Batch, Cursor, Family, Run
-from wtwin_watch.monitor.run import ClassicOptions, RunMonitor
+from wtwin_watch.monitor.options import DetectorOptions
+from wtwin_watch.monitor.run import RunMonitor
 from wtwin_watch.store import RunRecord
 
 
@@ -20,7 +21,7 @@ class Judging:
     """What a run is judged by: the names of its metrics and the settings of its detector."""
 
     names: Names
-    detector: ClassicOptions
+    detector: DetectorOptions
 
     def new_monitor(self) -> RunMonitor:
         """A monitor that has seen nothing."""

@@ -22,7 +22,6 @@ from wtwin_watch.monitor.episode import (
     NONFINITE,
     ROLLED_BACK,
     SPIKE,
-    STAGNATION,
     Change,
     Episode,
 )
@@ -52,7 +51,7 @@ SEVERITY = {
 
 
 class Rises:
-    """Turns what a `TrendMonitor` says into detections of the family LOSS, and of PROGRESS for stagnation.
+    """Turns what a `TrendMonitor` says into detections of the family LOSS.
 
     ``what`` names the metric at the beginning of a sentence: ``Loss``.
     """
@@ -84,8 +83,6 @@ class Rises:
         episode = change.episode
         if episode.kind == NONFINITE:
             return []  # the rule for it says more
-        if episode.kind == STAGNATION:
-            return [(STAGNATION, self._stagnation(episode, step, value))]
         if episode.kind == FROZEN:
             return [(FROZEN, self._frozen(episode, step))]
         if change.what == "ended":
@@ -185,27 +182,15 @@ class Rises:
             episode, FROZEN, Severity.CRITICAL, summary, step, value, active=episode.open
         )
 
-    def _stagnation(self, episode: Episode, step: float, value: float) -> Detection:
-        if episode.open:
-            summary = (
-                f"{self._what} {value:.4g} has stopped falling: flat over the latest fifth of the run, though"
-                " it fell in the fifth before."
-            )
-        else:
-            summary = f"{self._what} {value:.4g} is falling again."
-        return self._detection(
-            episode, STAGNATION, Severity.INFO, summary, step, value, Family.PROGRESS, episode.open
-        )
-
     def _detection(
         self, episode: Episode, kind: str, severity: Severity, summary: str, step: float, value: float,
-        family: Family = Family.LOSS, active: bool = True,
+        active: bool = True,
     ) -> Detection:  # fmt: skip
-        rising = kind not in (FROZEN, STAGNATION)
+        rising = kind != FROZEN
         onset = self._onset if rising else episode.onset_step
         healthy = self._healthy if rising else episode.last_healthy_step
         return Detection(
-            family=family,
+            family=Family.LOSS,
             kind=kind,
             active=active,
             severity=severity,

@@ -272,7 +272,8 @@ class RunMonitor:
         for one in self._board.take(signal, found):
             if one.active and one.family in (Family.LOSS, Family.NONFINITE):
                 validation = () if self._overfit is None else self._overfit.evidence
-                witnesses = self._grad_norm.evidence + validation
+                gradient = () if signal == "grad_norm" else self._grad_norm.evidence
+                witnesses = gradient + validation
                 told.append(replace(one, evidence=one.evidence + witnesses))
             else:
                 told.append(one)

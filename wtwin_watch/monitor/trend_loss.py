@@ -7,12 +7,20 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from wtwin_watch.model import Detection
+from wtwin_watch.model import Detection, Family, Severity
 from wtwin_watch.monitor.options import TrendOptions
 from wtwin_watch.monitor.packing import pack, unpack
 from wtwin_watch.monitor.rises import Rises
 from wtwin_watch.monitor.trend import TrendMonitor
+from wtwin_watch.monitor.words import finite
 from wtwin_watch.monitor.wtwin import WTwinState
+
+STAGNATION = "stagnation"
+FIRST_CHECK = 1000
+CHECK_EVERY = 1.02
+"""Whether the loss still falls is asked each time the run has grown by 2 %."""
+FALLEN = 0.5
+"""A forecast so many sigma below that of the stagnation shows that the loss falls again."""
 
 
 class TrendLoss:
@@ -27,6 +35,10 @@ class TrendLoss:
         self._first: tuple[float, float] | None = None
         self._waited = False
         self._expected = math.nan
+        self._points = 0
+        self._next_check = FIRST_CHECK
+        self._stalled_at = math.nan
+        """The forecast when the loss was found to have stopped falling, NaN while it falls."""
 
     def update(self, step: float, value: float, lr: float | None) -> list[tuple[str, Detection]]:
         """Judge a point; return what began, changed or ended with it, by signal."""
@@ -39,7 +51,41 @@ class TrendLoss:
 
     def _judge(self, step: float, value: float, lr: float | None) -> list[tuple[str, Detection]]:
         self._expected = self.monitor.update(step, value, lr).l_pred
-        return self._rises.follow(self.monitor, step, value)
+        found = self._rises.follow(self.monitor, step, value)
+        self._points += 1
+        if self._points >= self._next_check:
+            self._next_check = int(self._points * CHECK_EVERY) + 1
+            found += self._ask_for_progress(step, value)
+        return found
+
+    def _ask_for_progress(self, step: float, value: float) -> list[tuple[str, Detection]]:
+        began = math.isnan(self._stalled_at)
+        if began:
+            if not self.monitor.stagnating:
+                return []
+            self._stalled_at = self._expected
+            summary = (
+                f"Loss {value:.4g} has stopped falling: it is flat over the latest fifth of the run, though it"
+                " fell in the fifth before."
+            )
+        else:
+            if not self._expected < self._stalled_at - FALLEN * self.monitor.sigma:
+                return []
+            self._stalled_at = math.nan
+            summary = f"Loss {value:.4g} is falling again."
+        found = Detection(
+            family=Family.PROGRESS,
+            kind=STAGNATION,
+            active=began,
+            severity=Severity.INFO,
+            summary=summary,
+            detector="trend",
+            step=step,
+            observed=finite(value),
+            expected=finite(self._expected),
+            sigma=finite(self.monitor.sigma),
+        )
+        return [(STAGNATION, found)]
 
     def _release(self, lr: float | None) -> list[tuple[str, Detection]]:
         if self._first is None:
@@ -72,7 +118,9 @@ class TrendLoss:
             "rises": self._rises.snapshot(),
             "first": pack(self._first or ()),
             "waited": self._waited,
-            "expected": pack((self._expected,)),
+            "expected": pack((self._expected, self._stalled_at)),
+            "points": self._points,
+            "next_check": self._next_check,
         }
 
     @classmethod
@@ -84,5 +132,7 @@ class TrendLoss:
         first = unpack(snapshot["first"])
         loss._first = (first[0], first[1]) if first else None
         loss._waited = bool(snapshot["waited"])
-        (loss._expected,) = unpack(snapshot["expected"])
+        loss._expected, loss._stalled_at = unpack(snapshot["expected"])
+        loss._points = int(snapshot["points"])
+        loss._next_check = int(snapshot["next_check"])
         return loss

@@ -1,6 +1,6 @@
 """The settings: read from file, environment and flags, and checked once, before anything starts."""
 
-from wtwin_watch.settings.load import load_settings, load_state
+from wtwin_watch.settings.load import load_detector, load_settings, load_state
 from wtwin_watch.settings.model import (
     AlertSettings,
     DetectorSettings,
@@ -18,6 +18,7 @@ __all__ = [
     "ReceiverSettings",
     "Settings",
     "SourceSettings",
+    "load_detector",
     "load_settings",
     "load_state",
     "secret_values",

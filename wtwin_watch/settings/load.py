@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -10,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 from wtwin_watch import logs, plugins
 from wtwin_watch.errors import SettingsError, UsageError
 from wtwin_watch.settings.arguments import secret_in
+from wtwin_watch.settings.asked import OWNERS, asked_detector
 from wtwin_watch.settings.files import Document, home, read_document, user_file
 from wtwin_watch.settings.given import Entry, given_receivers, given_sources
 from wtwin_watch.settings.lines import KeyPath
@@ -27,13 +29,6 @@ from wtwin_watch.settings.model import (
 )
 
 TABLES = ("state", "alerts", "detector", "source", "receiver")
-_DETECTOR_FLAGS = {
-    "alpha": "alpha",
-    "warmup": "warmup_steps",
-    "n_consec": "n_consec",
-    "mad_window": "mad_window",
-    "tau": "tau",
-}
 
 
 def load_settings(
@@ -53,7 +48,7 @@ def load_settings(
             mistakes.add(document.place((key,)), f"unknown key{near or '; remove it'}", key)
     state = _state(document, flags, environ, mistakes)
     alerts = _section(AlertSettings, "alerts", document, {}, {}, mistakes)
-    detector = _detector(document, flags, mistakes)
+    detector = _detector(document, flags, mistakes, notes)
     sources = [*_entries("source", document, mistakes), *given_sources(flags, mistakes)]
     if flags.interval is not None:
         sources = [_with_interval(entry, flags.interval) for entry in sources]
@@ -77,6 +72,18 @@ def load_settings(
     if needs_sources and not settings.sources:
         raise UsageError(_nothing_to_watch(document, environ))
     return settings
+
+
+def load_detector(flags: Flags) -> tuple[DetectorSettings, list[str]]:
+    """Read what the command line alone says of the detector, and what is to be told of that.
+
+    Raises `UsageError` with all mistakes at once.
+    """
+    mistakes = Mistakes()
+    notes: list[str] = []
+    detector = _detector(Document(), flags, mistakes, notes)
+    mistakes.check()
+    return detector, notes
 
 
 def load_state(flags: Flags, environ: Mapping[str, str]) -> str:
@@ -150,14 +157,42 @@ def _section(
     return mistakes.validate(model, {**values, **given}, where, key) or model()
 
 
-def _detector(document: Document, flags: Flags, mistakes: Mistakes) -> DetectorSettings:
-    given, places = {}, {}
-    for flag, key in _DETECTOR_FLAGS.items():
-        value = getattr(flags, flag)
-        if value is not None:
-            given[key] = value
-            places[key] = Place("--" + flag.replace("_", "-"), asked=True)
+def _detector(
+    document: Document, flags: Flags, mistakes: Mistakes, notes: list[str]
+) -> DetectorSettings:
+    asked = asked_detector(flags, mistakes)
+    written = document.values.get("detector", {})
+    if isinstance(written, dict):
+        name = written.get("name", DetectorSettings.model_fields["name"].default)
+        _check_owners(name, written, document, mistakes)
+        if asked.name not in (None, name):
+            # Another detector is asked for now than the file has parameters of.
+            kept = {key: value for key, value in written.items() if key not in OWNERS}
+            document = replace(document, values={**document.values, "detector": kept})
+            if asked.note:
+                notes.append(asked.note)
+    given = dict(asked.values)
+    if asked.name is not None:
+        given["name"] = asked.name
+    places = dict(asked.places)
+    if asked.name is None:
+        del places["name"]
     return _section(DetectorSettings, "detector", document, given, places, mistakes)
+
+
+def _check_owners(
+    name: Any, written: Mapping[str, Any], document: Document, mistakes: Mistakes
+) -> None:
+    """Note the parameters of one detector that stand in the table of another one."""
+    for key in written:
+        owner = OWNERS.get(key, name)
+        if owner != name and name in OWNERS.values():
+            text = f"belongs to the detector {owner!r}, not to {name!r}; {_cure(owner, written)}"
+            mistakes.add(document.place(("detector", key)), text, f"detector.{key}")
+
+
+def _cure(owner: str, written: Mapping[str, Any]) -> str:
+    return "remove it" if "name" in written else f'remove it, or write name = "{owner}"'
 
 
 def _entries(key: str, document: Document, mistakes: Mistakes) -> list[Entry]:

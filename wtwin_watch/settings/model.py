@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
 from wtwin_watch.protocols import Options, SourceOptions
 from wtwin_watch.secrets import shown_url
 from wtwin_watch.settings.durations import Duration, shown_duration
+
+if TYPE_CHECKING:
+    from wtwin_watch.monitor.options import DetectorOptions
 
 LONGEST_NAME = 64
 SHORTEST_INTERVAL_S = 0.1
@@ -47,32 +50,85 @@ class AlertSettings(Section):
     )
 
 
-class DetectorSettings(Section):
-    """The table ``[detector]``: the published W-Twin method and its parameters."""
+def _read_far(value: Any) -> Any:
+    """Read a false-alarm rate as a number or a text; what is neither is left to the type's own check."""
+    from wtwin_watch.monitor.far import parse_far  # it comes with numpy
 
-    name: Literal["classic"] = Field("classic", description="which detector judges the loss")
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError("should be a number of points, or a text such as '1 per 100000 points'")
+    return parse_far(value)
+
+
+Far = Annotated[
+    float,
+    BeforeValidator(_read_far, json_schema_input_type=float | str),
+]
+
+
+class DetectorSettings(Section):
+    """The table ``[detector]``: which detector judges the loss, and the parameters of each."""
+
+    name: Literal["trend", "classic"] = Field("trend", description="which detector judges the loss")
+    far: Far = Field(
+        1e5,
+        description="trend: mean points between two false alarms; a number, or a text such as"
+        " '1% per run of 20000 points'",
+    )
+    min_effect: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="trend: rises below this share of the loss are ignored; 0.0005 if left out, 0.00025"
+        " where the learning rate is logged",
+    )
     alpha: float = Field(
-        2.0, gt=0, le=1e4, allow_inf_nan=False, description="threshold of D, in robust deviations"
+        2.0,
+        gt=0,
+        le=1e4,
+        allow_inf_nan=False,
+        description="classic: threshold of D, in robust deviations",
     )
     warmup_steps: int = Field(
-        100, ge=0, le=10**9, description="steps at the beginning that the forecast isn't fitted to"
+        100,
+        ge=0,
+        le=10**9,
+        description="classic: steps at the beginning that the forecast isn't fitted to",
     )
     n_consec: int = Field(
-        5, ge=1, le=10**6, description="observations above the threshold in a row that are an alert"
+        5,
+        ge=1,
+        le=10**6,
+        description="classic: observations above the threshold in a row that are an alert",
     )
     mad_window: int = Field(
-        50, ge=2, le=100_000, description="observations whose spread is the scale of D"
+        50, ge=2, le=100_000, description="classic: observations whose spread is the scale of D"
     )
     tau: float = Field(
-        1e-3, gt=0, allow_inf_nan=False, description="how fast a bad fit lowers the confidence Q"
+        1e-3,
+        gt=0,
+        allow_inf_nan=False,
+        description="classic: how fast a bad fit lowers the confidence Q",
     )
     calibration_frac: float = Field(
-        0.10, gt=0, le=1, description="part of the observations that the forecast is fitted to"
+        0.10,
+        gt=0,
+        le=1,
+        description="classic: part of the observations that the forecast is fitted to",
     )
     threshold_window: int = Field(
-        200, ge=10, le=100_000, description="values of D that the adaptive threshold looks at"
+        200,
+        ge=10,
+        le=100_000,
+        description="classic: values of D that the adaptive threshold looks at",
     )
-    use_adaptive_T: bool = Field(False, description="let the threshold fall below alpha")
+    use_adaptive_T: bool = Field(False, description="classic: let the threshold fall below alpha")
+
+    def options(self) -> DetectorOptions:
+        """Make what the monitors take."""
+        from wtwin_watch.monitor.options import ClassicOptions, TrendOptions  # it comes with numpy
+
+        options = TrendOptions if self.name == "trend" else ClassicOptions
+        return options(**{field.name: getattr(self, field.name) for field in fields(options)})
 
 
 def check_name(name: str) -> str:
@@ -166,6 +222,9 @@ class Flags:
     experiment: tuple[str, ...] = ()
     webhook: str | None = None
     slack_channel: str | None = None
+    detector: str | None = None
+    far: str | None = None
+    min_effect: float | None = None
     alpha: float | None = None
     warmup: int | None = None
     n_consec: int | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wtwin_watch.cli.options import detector_options
 from wtwin_watch.cli.output import counted, number, one_line
 from wtwin_watch.errors import UsageError
 from wtwin_watch.metrics import Names, Role
@@ -18,22 +19,18 @@ from wtwin_watch.metrics import Names, Role
 if TYPE_CHECKING:
     from wtwin_watch.ingest.finished import FinishedRun, Log
     from wtwin_watch.model import Detection
-    from wtwin_watch.monitor.run import ClassicOptions, RunMonitor
+    from wtwin_watch.monitor.options import DetectorOptions
+    from wtwin_watch.monitor.run import RunMonitor
+    from wtwin_watch.settings import Flags
 
 SCORE_COLUMNS = ("step", "loss", "wtwin_D", "wtwin_Q", "wtwin_T", "wtwin_W", "wtwin_alert")
+STAGNATION = "stagnation"
 _HEADER_BYTES = 65536
 
 _OPTIONS = [
     click.argument("log", type=click.Path(path_type=Path)),
     click.option("--loss-col", metavar="NAME", help="Column, tag or key of the loss."),
     click.option("--step-col", metavar="NAME", help="Column that counts steps."),
-    click.option("--alpha", default=2.0, show_default=True, help="Threshold, in sigma."),
-    click.option("--warmup", default=100, show_default=True, help="Steps before the fit."),
-    click.option("--n-consec", default=5, show_default=True, help="Points in a row to an alert."),
-    click.option("--mad-window", default=50, show_default=True, help="Points that sigma is of."),
-    click.option(
-        "--tau", default=1e-3, show_default=True, help="Scale of the fit's squared error."
-    ),
     click.option(
         "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write scores as CSV."
     ),
@@ -41,8 +38,9 @@ _OPTIONS = [
 ]
 
 
-def classic_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the argument LOG and the options of the published command."""
+def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument LOG and the options of both commands; the detector's come as ``flags``."""
+    command = detector_options(command)
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -57,13 +55,15 @@ class Judged:
     loss: str
     steps: tuple[float, float]
     """The first and the last step."""
+    detector: str
     monitor: RunMonitor
     detections: list[Detection]
 
     @property
     def first_alert_step(self) -> float | None:
-        """The step of the first alert of any kind."""
-        return next((whole(found.step) for found in self.detections if found.active), None)
+        """The step of the first alert of any kind; that a loss has stopped falling is none."""
+        found = (found for found in self.detections if found.active and found.kind != STAGNATION)
+        return next((whole(one.step) for one in found), None)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Judged:
         return {
             "log": self.run.log,
             "run": self.run.name,
-            "detector": "classic",
+            "detector": self.detector,
             "status": self.monitor.status,
             "points": self.monitor.points,
             "skipped": self.run.skipped,
@@ -84,19 +84,12 @@ class Judged:
         """What can be said where there was no alert: that all is well, or why that isn't known."""
         if self.monitor.status != "judging":
             return f"{self.monitor.status} ({self.monitor.points} read)"
-        count = len(self.monitor.classic.history)
+        count = len(self.monitor.judged)
         return f"no alert in the {count} points judged, of {self.monitor.points} read"
 
 
 def judge(
-    path: Path,
-    loss_col: str | None,
-    step_col: str | None,
-    alpha: float,
-    warmup: int,
-    n_consec: int,
-    mad_window: int,
-    tau: float,
+    path: Path, flags: Flags, loss_col: str | None, step_col: str | None
 ) -> tuple[list[Judged], list[str]]:
     """Judge every run at ``path``; say on standard error what is read and what is passed over.
 
@@ -104,12 +97,12 @@ def judge(
     passed over where others have. Raises `UsageError` where there is no run to judge.
     """
     from wtwin_watch.ingest.finished import find_logs, read_log
-    from wtwin_watch.monitor.run import ClassicOptions
+    from wtwin_watch.settings import load_detector
 
-    try:
-        options = ClassicOptions(alpha, warmup, n_consec, mad_window, tau)
-    except ValueError as error:
-        raise UsageError(_as_option(str(error))) from error
+    detector, notes = load_detector(flags)
+    for note in notes:
+        click.echo(note, err=True)
+    options = detector.options()
     names = Names(step=step_col, loss=loss_col)
     judged: list[Judged] = []
     problems: list[str] = []
@@ -143,7 +136,7 @@ def judge(
     return judged, problems
 
 
-def _judge(label: str, run: FinishedRun, names: Names, options: ClassicOptions) -> Judged | str:
+def _judge(label: str, run: FinishedRun, names: Names, options: DetectorOptions) -> Judged | str:
     """Judge one run, or say why it can't be."""
     from wtwin_watch.monitor.run import RunMonitor
 
@@ -157,7 +150,8 @@ def _judge(label: str, run: FinishedRun, names: Names, options: ClassicOptions) 
         why = f" ({counted(run.skipped)})" if run.skipped else ""
         return f"{label}: {wanted} with numbers in it{why}"
     steps = [point.step for point in run.points if point.metric == loss]
-    return Judged(label, run, loss, (steps[0], steps[-1]), monitor, detections)
+    ends = (steps[0], steps[-1])
+    return Judged(label, run, loss, ends, options.name, monitor, detections)
 
 
 def _tell_what_was_read(one: Judged) -> None:
@@ -200,7 +194,7 @@ def write_scores(path: Path, judged: list[Judged]) -> None:
 
 
 def _scores(one: Judged) -> Iterator[list[Any]]:
-    for state in one.monitor.classic.history:
+    for state in one.monitor.judged:
         yield [whole(state.step), state.l_obs, state.D, state.Q, state.T, state.W, int(state.alert)]
 
 
@@ -209,12 +203,6 @@ def finish(judged: Iterable[Judged], problems: list[str]) -> int:
     if problems:
         raise UsageError("\n".join(problems))
     return int(any(one.first_alert_step is not None for one in judged))
-
-
-def _as_option(text: str) -> str:
-    name, _, rest = text.partition(" ")
-    option = {"warmup_steps": "warmup"}.get(name, name)
-    return f"--{option.replace('_', '-')} {rest}"
 
 
 def _there_are(log: Log, run: FinishedRun) -> str:
