@@ -80,14 +80,14 @@ def test_right_settings_are_shown_to_a_program(
 def test_mistakes_are_exit_code_78_in_the_file_and_2_on_the_command_line(
     wtwin_watch: CommandLine, config: Path
 ):
-    config.write_text(CONFIG + "[alerts]\ncool = 1\n[detector]\nalpha = -1\n")
+    config.write_text(CONFIG + '[alerts]\ncool = 1\n[detector]\nname = "classic"\nalpha = -1\n')
 
     done = wtwin_watch("check", "--config", config)
     assert done.code == 78
     assert done.err == (
         "wtwin-watch: error: 2 mistakes in the settings:\n"
         f"  {config}:11: alerts.cool: unknown key; did you mean 'cooldown'?\n"
-        f"  {config}:13: detector.alpha: should be greater than 0\n"
+        f"  {config}:14: detector.alpha: should be greater than 0\n"
     )
 
     done = wtwin_watch("check", "--config", config, "--json")

@@ -119,6 +119,7 @@ def test_run_hands_settings_and_options_to_the_daemon(
     [(settings, options)] = seen
     assert (options.once, options.fresh, options.dry_run) == (True, True, True)
     assert settings.detector.model_dump(exclude_defaults=True) == {
+        "name": "classic",
         "alpha": 3.0,
         "warmup_steps": 9,
         "n_consec": 2,
@@ -126,7 +127,9 @@ def test_run_hands_settings_and_options_to_the_daemon(
         "tau": 0.5,
     }
     assert (settings.state, settings.sources[0].interval_s) == ("s.db", 60.0)
-    assert "no receiver is given" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "no receiver is given" in err
+    assert "--alpha is a parameter of the detector 'classic', so that one is used" in err
 
 
 def test_without_settings_and_flags_an_example_is_shown(capsys):

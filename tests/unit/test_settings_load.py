@@ -50,7 +50,9 @@ def test_a_short_file_gives_complete_settings(config: Path):
     assert (settings.alerts.old_after_s, settings.alerts.source_down_after_s) == (3600.0, 60.0)
     detector = settings.detector.model_dump()
     assert detector == {
-        "name": "classic",
+        "name": "trend",
+        "far": 1e5,
+        "min_effect": None,
         "alpha": 2.0,
         "warmup_steps": 100,
         "n_consec": 5,
@@ -147,7 +149,7 @@ secret = { env = "NOT_SET_ANYWHERE" }
         ":8: detector.alpha: should be greater than 0",
         ":9: detector.n_consec: should be a valid integer",
         ":10: detector.mad_window: should be a valid integer",
-        ":11: detector.name: should be 'classic'",
+        ":11: detector.name: should be 'trend' or 'classic'",
         ":12: source.path: is missing; add it",
         ":14: source.pth: unknown key; did you mean 'path'?",
         ":16: source.adapter: this version has no adapter 'tooy'; did you mean 'toy'?",
@@ -288,7 +290,7 @@ def test_a_named_file_that_is_not_there_is_a_mistake(tmp_path: Path):
 
 
 def test_flags_go_before_the_environment_and_that_before_the_file(config: Path):
-    text = 'state = "file.db"\n[detector]\nalpha = 3\ntau = 0.5\n' + SOURCE
+    text = 'state = "file.db"\n[detector]\nname = "classic"\nalpha = 3\ntau = 0.5\n' + SOURCE
     environ = {"WTWIN_WATCH_STATE": "environment.db"}
 
     settings = load(config, text, alpha=4.0, warmup=7, interval="9s")

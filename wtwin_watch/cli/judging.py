@@ -60,10 +60,15 @@ class Judged:
     detections: list[Detection]
 
     @property
-    def first_alert_step(self) -> float | None:
-        """The step of the first alert of any kind; that a loss has stopped falling is none."""
+    def first_alert(self) -> Detection | None:
+        """The beginning of the first alert of any kind; that a loss has stopped falling is none."""
         found = (found for found in self.detections if found.active and found.kind != STAGNATION)
-        return next((whole(one.step) for one in found), None)
+        return next(found, None)
+
+    @property
+    def first_alert_step(self) -> float | None:
+        """The step of `first_alert`."""
+        return None if self.first_alert is None else whole(self.first_alert.step)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -38,11 +38,13 @@ def command(
 
     Exit code 0: no alert, 1: an alert was found, 2: asked wrongly or unreadable.
     """
-    from wtwin_watch.monitor.suggest import suggest
+    from wtwin_watch.monitor.suggest import from_detection, suggest
 
     judged, problems = judge(log, flags, loss_col, step_col)
     for one in judged:
         said = suggest(one.monitor.loss_monitor)
+        if not said.alert and one.first_alert is not None:
+            said = from_detection(one.first_alert)
         if as_json:
             print_json_line(
                 {**one.facts, **said.as_dict(), "first_alert_step": one.first_alert_step}

@@ -20,6 +20,7 @@ from wtwin_watch.monitor.episode import (
     FROZEN,
     LEVEL_SHIFT,
     NONFINITE,
+    RECOVERED,
     ROLLED_BACK,
     SPIKE,
     Change,
@@ -34,8 +35,9 @@ YOUNG = 24
 """A rise that is seen within so many points of its onset may be a spike."""
 LOOK = 12
 """The excess of a young rise is looked at as the median of so many points …"""
-LASTS = 0.5
-"""… and lasts if the second such look or a later one is at least this share of the largest one,"""
+LOOKS = 3
+LASTS = 0.6
+"""… and lasts if the third such look or a later one is at least this share of the largest one,"""
 LEAST_SIGMA = 1.0
 """at least so many sigma, and not far below what the alert began with."""
 LEAST_SHARE = 0.25
@@ -64,7 +66,7 @@ class Rises:
         self._healthy = 0.0
         self._values: list[float] = []
         self._looks: list[float] = []
-        """The first look at a young rise, and the largest; empty before the first."""
+        """The first looks at a young rise; the last of them is the largest of all later ones."""
 
     def follow(
         self, monitor: TrendMonitor, step: float, value: float
@@ -86,8 +88,10 @@ class Rises:
         if episode.kind == FROZEN:
             return [(FROZEN, self._frozen(episode, step))]
         if change.what == "ended":
+            if episode.outcome == RECOVERED or self.kind is None:
+                self.kind = episode.kind
+            found = self._ended(episode, self.kind, step, value)
             self.kind = None
-            found = self._ended(episode, step, value)
             self._healthy = step
             return [(RISE, found)]
         if change.what == "changed":
@@ -117,15 +121,15 @@ class Rises:
             return []
         seen = median(self._values)
         self._values.clear()
-        if not self._looks:
-            self._looks = [seen, seen]
+        looks = self._looks
+        if len(looks) < LOOKS:
+            looks.append(seen)
+        else:
+            looks[-1] = max(looks[-1], seen)
+        least = max(LASTS * max(looks), LEAST_SIGMA * episode.sigma, LEAST_SHARE * episode.peak)
+        if len(looks) < LOOKS or seen <= 0.0 or seen < least:
             return []
-        first, largest = self._looks
-        self._looks[1] = largest = max(largest, seen)
-        least = max(LASTS * largest, LEAST_SIGMA * episode.sigma, LEAST_SHARE * episode.peak)
-        if seen <= 0.0 or seen < least:
-            return []
-        self.kind = DRIFT if seen > GROWS * first else LEVEL_SHIFT
+        self.kind = DRIFT if seen > GROWS * looks[0] else LEVEL_SHIFT
         return [(RISE, self._rising(episode, step, value))]
 
     def _rising(self, episode: Episode, step: float, value: float) -> Detection:
@@ -147,7 +151,7 @@ class Rises:
             summary = f"{what} leaves its trend: since step {since} {above}; now {value:.4g}."
         return self._detection(episode, kind, SEVERITY[kind], summary, step, value)
 
-    def _ended(self, episode: Episode, step: float, value: float) -> Detection:
+    def _ended(self, episode: Episode, kind: str, step: float, value: float) -> Detection:
         since, what = step_text(_near(self._onset, step)), self._what
         if episode.outcome == ACCEPTED:
             summary = (
@@ -165,7 +169,7 @@ class Rises:
                 f" had been up to {amount(episode.peak, episode.sigma)} above it."
             )
         return self._detection(
-            episode, episode.kind, Severity.INFO, summary, step, value, active=False
+            episode, kind, Severity.INFO, summary, step, value, active=False
         )
 
     def _frozen(self, episode: Episode, step: float) -> Detection:
