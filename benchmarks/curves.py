@@ -161,14 +161,14 @@ def _curve(rng: np.random.Generator, points: int, schedule: str) -> Floats:
     low, amplitude, alpha = rng.uniform(0.3, 3.2), rng.uniform(0.36, 1.2), rng.uniform(0.3, 0.65)
     b, c, beta = rng.uniform(215, 560), rng.uniform(1.5, 2.7), rng.uniform(0.48, 0.72)
     gamma, total = rng.uniform(0.58, 0.68), rng.uniform(5.0, 21.0)
-    peak = total / (lr.sum() * points / grid)
-    lr = lr * peak
-    s1 = np.cumsum(lr) * points / grid
+    # The law's constants are those of a peak rate of some 3e-4; how many steps a point has, follows.
+    s1 = np.cumsum(lr) / lr.sum() * total
+    lr = lr * rng.uniform(2e-4, 5e-4)
     drop = np.maximum(0.0, -np.diff(lr, prepend=lr[0]))
     loss = low + amplitude * (s1 + 0.05) ** -alpha
     for k in np.flatnonzero(drop):
         later = slice(k, grid)
-        x = np.maximum(lr[k], 1e-12) ** -gamma * (s1[later] - s1[k] + lr[k])
+        x = np.maximum(lr[k], 1e-7) ** -gamma * (s1[later] - s1[k])
         loss[later] -= b * drop[k] * (1.0 - (c * x + 1.0) ** -beta)
     curve = np.interp(np.arange(points) + 1.0, share * points, loss)
     if schedule == "staircase":

@@ -48,6 +48,8 @@ FINITE_AGAIN = 64
 """A run of so many finite points ends an alert about one that wasn't."""
 EARLY = 256
 """The early-divergence rule looks at so many first points."""
+EARLY_SHARE = 0.02
+"""A rise below this share of the loss isn't an early divergence."""
 SAME_AGAIN = 16
 """So many identical values in a row may be a frozen loss."""
 LONG_ROW = 8
@@ -441,7 +443,9 @@ class TrendMonitor:
             return
         evidence = self._evidence
         low = self._lowest_median
-        limit = low + max(0.5 * (self._first_median - low), 0.0) + 6.0 * evidence.sd
+        # A smoothed log wanders by many times the noise of its neighbours, but not far.
+        noise = max(6.0 * evidence.sd, EARLY_SHARE * abs(low))
+        limit = low + max(0.5 * (self._first_median - low), 0.0) + noise
         self._too_high = self._too_high + 1 if middle > limit else 0
         self._lowest_median = min(low, middle)
         if self._too_high > 1 and self._rise is None and evidence.sd > 0.0:
