@@ -77,7 +77,7 @@ def bound(gamma: float, sigma: float, delta: float, duration: float) -> float:
     slope = delta / duration
     n = (6.0 * log_gamma * sigma**2 / slope**2) ** (1.0 / 3.0)
     if n <= duration:
-        return n
+        return float(n)
     rest = log_gamma - duration * delta**2 / (6.0 * sigma**2)
     return duration + 2.0 * sigma**2 * rest / delta**2
 
@@ -100,7 +100,9 @@ def simulated(seed: int, index: int) -> tuple[str, Floats]:
     t = np.arange(points)
     scale = sigma * (1.0 + 0.5 * np.exp(-t / (0.05 * points)))
     tail = str(rng.choice(["gauss", "gauss", "t4", "contaminated"]))
-    noise = rng.standard_t(4, points) / math.sqrt(2.0) if tail == "t4" else rng.standard_normal(points)
+    noise = (
+        rng.standard_t(4, points) / math.sqrt(2.0) if tail == "t4" else rng.standard_normal(points)
+    )
     if tail == "contaminated":
         hit = rng.random(points) < 0.01
         noise[hit] += np.abs(5.0 * rng.standard_normal(int(hit.sum())))
@@ -109,11 +111,15 @@ def simulated(seed: int, index: int) -> tuple[str, Floats]:
     if phi:
         noise = _ema(noise, phi) * math.sqrt(1.0 - phi**2)
     if rng.random() < 0.15:
-        scale = np.where(t > rng.uniform(0.2, 0.8) * points, scale * rng.choice([0.5, 0.7, 1.4, 2.0]), scale)
+        scale = np.where(
+            t > rng.uniform(0.2, 0.8) * points, scale * rng.choice([0.5, 0.7, 1.4, 2.0]), scale
+        )
     losses = clean + scale * noise
     smooth = rng.random()
     if smooth < 0.08:
-        losses = np.convolve(np.concatenate([np.full(9, losses[0]), losses]), np.full(10, 0.1), "valid")
+        losses = np.convolve(
+            np.concatenate([np.full(9, losses[0]), losses]), np.full(10, 0.1), "valid"
+        )
         family = "mild" if family == "white" else family
     elif smooth < 0.14:
         keep = float(rng.choice([0.9, 0.98]))
@@ -155,18 +161,18 @@ def _curve(rng: np.random.Generator, points: int, schedule: str) -> Floats:
     low, amplitude, alpha = rng.uniform(0.3, 3.2), rng.uniform(0.36, 1.2), rng.uniform(0.3, 0.65)
     b, c, beta = rng.uniform(215, 560), rng.uniform(1.5, 2.7), rng.uniform(0.48, 0.72)
     gamma, total = rng.uniform(0.58, 0.68), rng.uniform(5.0, 21.0)
-    peak = total / (lr.sum() * points / grid)
-    lr = lr * peak
-    s1 = np.cumsum(lr) * points / grid
+    # The law's constants are those of a peak rate of some 3e-4; how many steps a point has, follows.
+    s1 = np.cumsum(lr) / lr.sum() * total
+    lr = lr * rng.uniform(2e-4, 5e-4)
     drop = np.maximum(0.0, -np.diff(lr, prepend=lr[0]))
     loss = low + amplitude * (s1 + 0.05) ** -alpha
     for k in np.flatnonzero(drop):
         later = slice(k, grid)
-        x = np.maximum(lr[k], 1e-12) ** -gamma * (s1[later] - s1[k] + lr[k])
+        x = np.maximum(lr[k], 1e-7) ** -gamma * (s1[later] - s1[k])
         loss[later] -= b * drop[k] * (1.0 - (c * x + 1.0) ** -beta)
     curve = np.interp(np.arange(points) + 1.0, share * points, loss)
     if schedule == "staircase":
         epochs = int(rng.integers(2, 7))
         epoch = np.floor(np.arange(points) / points * epochs)
         curve = curve - 0.05 * (curve[0] - curve[-1]) * epoch
-    return curve
+    return np.asarray(curve, dtype=np.float64)

@@ -5,9 +5,13 @@ learning rate. If that turns out wrong nothing is kept, and the caller takes the
 clock and evidence come out as from the stream, up to rounding.
 """
 
+# The numbers of the formulas stand in them.
+# ruff: noqa: PLR2004
+
 from __future__ import annotations
 
 import math
+from array import array
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +24,6 @@ from wtwin_watch.monitor.evidence import (
     CLIP,
     FADE,
     FINEST,
-    MID_INDEX,
     POINT_MEMORY,
     RECENT_MEMORY,
     RELEASE,
@@ -142,8 +145,7 @@ class Attempt:
         """Weigh each point by the fast and the mid path, and keep all if there is no alert."""
         evidence, tests = self.evidence, self.tests
         y = self.losses
-        lower = lambda first, later: np.repeat(np.concatenate(((first,), later[:-1])), BLOCK)  # noqa: E731
-        base = lower(evidence.base, self.bases)
+        base = held(evidence.base, self.bases)
         away = smooth_clipped(np.abs(y - base), evidence.ar, POINT_MEMORY)
         if away is None:
             return None
@@ -153,7 +155,7 @@ class Attempt:
         if not scale.min() > 0.0:
             return None
         n0 = evidence.n
-        jumps, jump_state = self._jumps((y - base) / (lower(evidence.f, self.factors) * scale), n0)
+        jumps, jump_state = self._jumps((y - base) / (held(evidence.f, self.factors) * scale), n0)
         newest = self.clock[self.ends]
         forecast, reach = tests.mid_forecast(newest)
         mf = forecast + evidence.min_effect * np.abs(forecast)
@@ -161,34 +163,23 @@ class Attempt:
         mse = np.sqrt((1.0 / tests.mid[:, 6] + reach**2 / tests.mid[:, 7]) / BLOCK)
         if not math.isfinite(evidence.mf):
             return None
-        z = (y - lower(evidence.mf, mf)) / np.maximum(sd, lower(evidence.msd, msd))
-        slack = lower(evidence.mse, mse)
+        z = (y - held(evidence.mf, mf)) / np.maximum(sd, held(evidence.msd, msd))
+        slack = held(evidence.mse, mse)
         capped = np.minimum(z, 3.0)
         s1 = climb(capped - 0.5 - slack, evidence.S1)
         p2_before, p2, p2_at = self._rare_points(z, n0)
         rare = 1.0 - 0.5 * np.log(p2_before)
         s2 = climb(np.where(z > 1.0, np.minimum(capped, rare), capped) - 1.0 - slack, evidence.S2)
         total = np.maximum(np.maximum(jumps, s1 - 1.0), 2.0 * s2 - 1.0)
-        held = lower(evidence.E, found)
-        held[self.ends] = found
-        total = np.maximum(np.maximum(total, held), 0.0)
+        drift = held(evidence.E, found)
+        drift[self.ends] = found
+        total = np.maximum(np.maximum(total, drift), 0.0)
         if total.max() > self.limit:
             self.usual_until = int(np.argmax(total > self.limit))
             return None
-        expected = lower(evidence.expected, forecast)
+        expected = held(evidence.expected, forecast)
         expected[self.ends] = forecast
-        evidence.variances = tests.noise[-1].tolist()
-        evidence.f = float(self.factors[-1])
-        evidence.jump_from = 3.0 * evidence.f * SD_OF_DIFFERENCE
-        evidence.n = n0 + len(y)
-        evidence.last = float(y[-1])
-        evidence.ad, evidence.sdf, evidence.ar = float(self.ad[-1]), float(self.sdf[-1]), float(away[0][-1])
-        evidence.quantum, evidence.floor_sd = float(self.quantum[-1]), float(self.floor[-1])
-        evidence.base, evidence.before = float(self.bases[-1]), float(self.means[-1])
-        if self.run_at_end:
-            evidence.ad_run, evidence.ad_clipped_at = self.run_at_end, evidence.n
-        evidence.median = float(self.middle[-1])
-        evidence.recent = type(evidence.recent)("d", self.recent[-16:].tolist())
+        self._keep_noise(float(away[0][-1]))
         evidence.S, evidence.p, evidence.p_at = jump_state
         evidence.p2, evidence.p2_at = p2, p2_at
         evidence.S1, evidence.S1_age = float(s1[-1]), _age(s1, evidence.S1_age)
@@ -199,6 +190,22 @@ class Attempt:
         evidence.climb_from = evidence.mf + 0.5 * evidence.msd
         evidence.expected = float(forecast[-1])
         return Stretch(total, expected)
+
+    def _keep_noise(self, ar: float) -> None:
+        """Let the monitor know what is known at the end; ``ar``: mean deviation from the base."""
+        evidence = self.evidence
+        evidence.variances = self.tests.noise[-1].tolist()
+        evidence.f = float(self.factors[-1])
+        evidence.jump_from = 3.0 * evidence.f * SD_OF_DIFFERENCE
+        evidence.n += len(self.losses)
+        evidence.last = float(self.losses[-1])
+        evidence.ad, evidence.sdf, evidence.ar = float(self.ad[-1]), float(self.sdf[-1]), ar
+        evidence.quantum, evidence.floor_sd = float(self.quantum[-1]), float(self.floor[-1])
+        evidence.base, evidence.before = float(self.bases[-1]), float(self.means[-1])
+        if self.run_at_end:
+            evidence.ad_run, evidence.ad_clipped_at = self.run_at_end, evidence.n
+        evidence.median = float(self.middle[-1])
+        evidence.recent = array("d", self.recent[-16:].tolist())
 
     def _jumps(self, z: Floats, n0: int) -> tuple[Floats, tuple[float, float, int]]:
         """Return the fast path's CUSUM at each point, and its state at the end."""
@@ -241,6 +248,11 @@ class Attempt:
 
 MOVED = ("levels", "top", "fast_a")
 """What of the evidence `Attempt` changes before it knows that nothing happens."""
+
+
+def held(first: float, later: Floats) -> Floats:
+    """Return what is known at each point, of what is known anew after each block."""
+    return np.repeat(np.concatenate(((first,), later[:-1])), BLOCK)
 
 
 def _age(sums: Floats, before: int) -> int:

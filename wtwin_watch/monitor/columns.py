@@ -1,5 +1,8 @@
 """The arithmetic of `wtwin_watch.monitor.backfill`: smoothing, climbing and testing in columns."""
 
+# The numbers of the formulas stand in them.
+# ruff: noqa: PLR2004
+
 from __future__ import annotations
 
 import math
@@ -14,7 +17,6 @@ from wtwin_watch.monitor.contrast import MIN_REFERENCE, YOUNG_REFERENCE, Window
 from wtwin_watch.monitor.evidence import (
     BLOCK,
     CLIP,
-    LEVELS,
     MID_WINDOW,
     SD_OF_DIFFERENCE,
     SD_OF_MEAN_ABS,
@@ -23,6 +25,7 @@ from wtwin_watch.monitor.evidence import (
 )
 from wtwin_watch.monitor.scales import (
     EARLY_SPAN,
+    LEVELS,
     RELEASE,
     STEADY_SPAN,
     THIRD_DIFFERENCE,
@@ -31,6 +34,7 @@ from wtwin_watch.monitor.scales import (
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Precise = NDArray[np.longdouble]
 TRIES = 100
 LOOK = 3
 """A test looks so many levels up; blocks have their full size here."""
@@ -80,7 +84,7 @@ class Events:
     ``at``: the block of level 0 with which it came. ``size``, ``near``, ``far``: indices into the sums.
     """
 
-    sums: list[Floats]
+    sums: list[Precise]
     at: Ints
     size: Ints
     young: NDArray[np.bool_]
@@ -219,9 +223,7 @@ class Tests:
     def _know(self, known: list[Floats], fast: Floats, floor: Floats) -> None:
         """Work out long-run variances at each block from what was known of each level's noise."""
         at = np.arange(self.blocks)
-        rows = [
-            known[q][np.searchsorted(self.when[q], at, "right")] for q in range(len(known))
-        ]
+        rows = [known[q][np.searchsorted(self.when[q], at, "right")] for q in range(len(known))]
         a, _, _, _, _, _, _ = rows[0].T
         base = np.maximum((SD_OF_MEAN_ABS * np.maximum(a, fast)) ** 2 * BLOCK, floor)
         v = base
@@ -273,7 +275,9 @@ class Tests:
             signs = self.signs[at, q + 1 : q + LOOK]
             ratio, known = signs[:, :, 0], signs[:, :, 1]
             u = noise[:, :1] * ratio**2 * (1.0 + 2.0 / np.clip(known, 1, 32))
-            factor = np.minimum(4.0, 1.5 * np.maximum(u.max(axis=1, initial=0.0), v) / np.where(v > 0.0, v, 1.0))
+            factor = np.minimum(
+                4.0, 1.5 * np.maximum(u.max(axis=1, initial=0.0), v) / np.where(v > 0.0, v, 1.0)
+            )
             factor = np.where((known < 2).any(axis=1), 4.0, factor)
             factor = np.where(c < 16, 0.0, factor)
             variance = np.where(young, variance * factor, variance)
@@ -301,7 +305,9 @@ class Tests:
         last = x[size - 1]
         oldest = np.maximum(size - RING, 0)
         points = BLOCK << q
-        usual = SD_OF_DIFFERENCE / 1.1 * (np.maximum(self.sdf[at], self.ad[at]) if q else self.ad[at])
+        usual = (
+            SD_OF_DIFFERENCE / 1.1 * (np.maximum(self.sdf[at], self.ad[at]) if q else self.ad[at])
+        )
         return Events(
             sums=[precise_sums(v) for v in (dx, dy, dx * dx, dx * dy)],
             at=at,
@@ -350,12 +356,13 @@ class Tests:
         end = self.known + at + 1
         ratio = (total[end] - total[end - m]) / m / self.ad[at]
         raised = np.where(ratio > 1.1, vb * (ratio / 1.1) ** 2, vb)
-        return np.maximum(raised, floor * np.maximum(ratio, 1.0) ** 2)
+        noise: Floats = np.maximum(raised, floor * np.maximum(ratio, 1.0) ** 2)
+        return noise
 
     def _contrast(
         self, events: Events, chosen: Ints, a: Ints, b: Ints, window: Window, vb: Floats
     ) -> tuple[Floats, ...]:
-        """Compare windows with the lines before them: the columns of a `Contrast`, z NaN where there's none."""
+        """Compare windows with the lines before: the columns of a `Contrast`, z NaN where there is none."""
         sx, sy, sxx, sxy = events.sums
         size, x0, y0 = events.size[chosen], events.x0[chosen], events.y0[chosen]
         m, half_weight, weight, w2, _ = window
@@ -400,7 +407,7 @@ class Tests:
         return z, xa + x0, ya + y0, slope, edge + x0, xm + x0, na, ss, excess
 
 
-def precise_sums(values: Floats) -> Floats:
+def precise_sums(values: Floats) -> Precise:
     """Return prefix sums, 0 first, that keep small differences over a long stretch."""
     sums = np.zeros(len(values) + 1, dtype=np.longdouble)
     np.cumsum(values, dtype=np.longdouble, out=sums[1:])
@@ -412,7 +419,9 @@ def join(found: list[Events]) -> Events | None:
     if len(found) < 2:
         return found[0] if found else None
     starts = np.cumsum([0] + [len(event.sums[0]) for event in found[:-1]])
-    parts: dict[str, Any] = {"sums": [np.concatenate(s) for s in zip(*(e.sums for e in found), strict=True)]}
+    parts: dict[str, Any] = {
+        "sums": [np.concatenate(s) for s in zip(*(e.sums for e in found), strict=True)]
+    }
     for name in ("at", "young", "vb", "floor", "credit", "x0", "y0"):
         parts[name] = np.concatenate([getattr(event, name) for event in found])
     for name in ("size", "near", "far"):

@@ -1,5 +1,7 @@
 """One test: do the latest blocks of a scale lie above what the blocks before them forecast?"""
 
+# The numbers of the formulas stand in them.
+
 from __future__ import annotations
 
 import math
@@ -72,7 +74,7 @@ tests for eight points.
 Tested = tuple[float, tuple[Window, Contrast] | None, Contrast | None]
 
 
-def test_windows(
+def compare(  # noqa: PLR0912, PLR0915 - eleven times for eight points: no calls in here
     blocks: Blocks,
     tests: list[Window],
     half: tuple[float, float] | None,
@@ -105,8 +107,7 @@ def test_windows(
     y_end = sy[size]
     # The tests begin with the longest window; one shorter than that has no block to lack.
     start = size - tests[0].m
-    if start < 0:
-        start = 0
+    start = max(start, 0)
     tail = sx[start:size]
     tail.reverse()
     sums_x = list(accumulate(tail))
@@ -119,11 +120,9 @@ def test_windows(
         a = first
         if young:
             back = b - YOUNG_REFERENCE
-            if blocks.far > back:
-                back = blocks.far
+            back = max(back, blocks.far)
             a = oldest if back < oldest else back
-            if a > first:
-                a = first
+            a = min(a, first)
             xa0, ya0, xxa, xya = sx[a], sy[a], sxx[a], sxy[a]
         r = b - a
         if r < MIN_REFERENCE:
@@ -160,8 +159,7 @@ def test_windows(
         down = slope if slope < 0.0 else 0.0
         low = ym + down * (edge - xm + follow)
         other = ym2 + down * (edge - xm2 + follow)
-        if other < low:
-            low = other
+        low = min(low, other)
         if m != wanted:
             most = yr - low
             if most <= 0.0:
@@ -180,15 +178,13 @@ def test_windows(
             continue
         steepest = (xyc - xya - x1 * y1 / n1) / s1
         second = (sxy[b] - xyc - y2 * xm2) / s2
-        if second > steepest:
-            steepest = second
+        steepest = max(steepest, second)
         extra = steepest - slope - 0.5 * math.sqrt(vb / (s1 if s1 < s2 else s2))
         if extra > 0.0 or slope > 0.0:
             xa, ya, na = xm2, ym2, n2
             if extra > 0.0:
                 slope += extra
-            if slope > 0.0:
-                slope = 0.0
+            slope = min(slope, 0.0)
         else:
             xa, ya, na = xm, ym, r
         reach = edge - xa + follow

@@ -1,5 +1,8 @@
 """The life of an alert on a loss: what kind it is, how large the excess stays, and when it is over."""
 
+# The numbers of the formulas stand in them.
+# ruff: noqa: PLR2004
+
 from __future__ import annotations
 
 import math

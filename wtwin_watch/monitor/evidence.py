@@ -9,6 +9,9 @@ about one false alarm in ``far`` points. The evidence of a point is the largest 
 - the mid path: two CUSUMs above the drift path's forecast, for steep ramps.
 """
 
+# The numbers of the formulas stand in them.
+# ruff: noqa: PLR2004
+
 from __future__ import annotations
 
 import math
@@ -18,7 +21,7 @@ from itertools import accumulate, islice
 from typing import Any
 
 from wtwin_watch.monitor.blocks import RING
-from wtwin_watch.monitor.contrast import Contrast, Forecast, Window, test_windows, windows
+from wtwin_watch.monitor.contrast import Contrast, Forecast, Window, compare, windows
 from wtwin_watch.monitor.packing import pack, unpack
 from wtwin_watch.monitor.scales import LEVELS, Level, long_run_variances
 
@@ -230,7 +233,7 @@ class Evidence:
         ar = self.ar
         if a <= CLIP * ar and n > SETTLED:
             self.ar = ar + (a - ar) / POINT_MEMORY
-        elif a == a:  # noqa: PLR0124 - there is a base
+        elif a >= 0.0:  # there is a base
             if n > UNCLIPPED and a > CLIP * ar > 0.0:
                 a = CLIP * ar
             self.ar = ar + (a - ar) / (n if n < POINT_MEMORY else POINT_MEMORY)
@@ -264,13 +267,10 @@ class Evidence:
         """Return the evidence of the fast and the mid path at ``y``."""
         sd = SD_OF_DIFFERENCE * self.ad
         recent = SD_OF_RECENT * self.sdf
-        if recent > sd:
-            sd = recent
-        if self.floor_sd > sd:
-            sd = self.floor_sd
+        sd = max(sd, recent)
+        sd = max(sd, self.floor_sd)
         scale = SD_OF_MEAN_ABS * self.ar
-        if sd > scale:
-            scale = sd
+        scale = max(scale, sd)
         if not scale > 0.0:
             return 0.0
         z = (y - self.base) / (self.f * scale)
@@ -286,12 +286,10 @@ class Evidence:
             self.p_at = n
         elif evidence:
             evidence += z - 3.0
-            if evidence < 0.0:
-                evidence = 0.0
+            evidence = max(evidence, 0.0)
             self.S = evidence
         # S1 is for slow climbs of 1 sigma, S2 for steep ones of 2: 2 k S is the log-likelihood ratio of 2 k.
-        if self.msd > sd:
-            sd = self.msd
+        sd = max(sd, self.msd)
         z = (y - self.mf) / sd
         mse = self.mse
         capped = z if z < 3.0 else 3.0
@@ -299,8 +297,7 @@ class Evidence:
         if s > 0.0:
             self.S1 = s
             self.S1_age += 1
-            if s - 1.0 > evidence:
-                evidence = s - 1.0
+            evidence = max(evidence, s - 1.0)
         else:
             self.S1 = 0.0
             self.S1_age = 0
@@ -311,14 +308,12 @@ class Evidence:
                 self.p2 = p2 * FADE + 1.0 / TAIL_MEMORY
                 self.p2_at = n
             rare = 1.0 - 0.5 * math.log(p2)
-            if rare < capped:
-                capped = rare
+            capped = min(capped, rare)
         s = self.S2 + capped - 1.0 - mse
         if s > 0.0:
             self.S2 = s
             self.S2_age += 1
-            if 2.0 * s - 1.0 > evidence:
-                evidence = 2.0 * s - 1.0
+            evidence = max(evidence, 2.0 * s - 1.0)
         else:
             self.S2 = 0.0
             self.S2_age = 0
@@ -326,7 +321,7 @@ class Evidence:
 
     def climb(self, evidence: float) -> tuple[int, float]:
         """Return since how many points the mid path's CUSUM of this evidence climbs, and its mean z."""
-        if 2.0 * self.S2 - 1.0 >= evidence:
+        if evidence <= 2.0 * self.S2 - 1.0:
             return self.S2_age, self.S2 / self.S2_age + 1.0 + self.mse
         age = max(1, self.S1_age)
         return age, self.S1 / age + 0.5 + self.mse
@@ -374,8 +369,7 @@ class Evidence:
             x = 0.5 * (x + half[0])
             y = 0.5 * (y + half[1])
             level.half = None
-        if q > self.top:
-            self.top = q
+        self.top = max(self.top, q)
         return q
 
     def weigh_noise(self, top: int, floor: float) -> None:
@@ -422,7 +416,9 @@ class Evidence:
         look = 4 if self.block == EARLY_BLOCK else 3
         worst = max(self.variances[q : q + look + 1])
         c = level.c
-        variance = worst * math.sqrt(worst / v) * (1.0 + 4.0 / (64 if c > 64 else c if c > 1 else 1))
+        variance = (
+            worst * math.sqrt(worst / v) * (1.0 + 4.0 / (64 if c > 64 else c if c > 1 else 1))
+        )
         if level.blocks.count < 10 * RING and self.levels[min(q + look - 1, LEVELS - 1)].c == 0:
             # No coarser level confirms this one yet.
             if c < 16:
@@ -434,12 +430,11 @@ class Evidence:
         floor *= floor / points
         noises: Sequence[float]
         if q:
-            if floor > vb:
-                vb = floor
+            vb = max(vb, floor)
             noises = (vb, vb, vb)
         else:
             noises = self._recent_variances(vb, floor)
-        self.E, found, mid = test_windows(
+        self.E, found, mid = compare(
             level.blocks, WINDOWS[q][half is not None], half, noises, self.flatten, self.min_effect, self.E,
             0 if q else MID_WINDOW,
         )  # fmt: skip
@@ -475,8 +470,7 @@ class Evidence:
             if count < 2:
                 return 4.0
             u = self.variances[0] * level.r2**2 * (1.0 + 2.0 / (count if count < 32 else 32))
-            if u > worst:
-                worst = u
+            worst = max(worst, u)
         return min(4.0, 1.5 * worst / v)
 
     def _coarsen(self) -> None:
@@ -500,7 +494,7 @@ class Evidence:
 
 
 def fading(since: int, until: int) -> float:
-    """Return what is left at point ``until`` of a share of points known at ``since``, if it had none since."""
+    """Return what is left at ``until`` of a share of points known at ``since``, if it had none since."""
     a, b = min(since, TAIL_STEADY - 1), min(until, TAIL_STEADY - 1)
     steady = max(until, TAIL_STEADY - 1) - max(since, TAIL_STEADY - 1)
     return (TAIL_PRIOR + a) / (TAIL_PRIOR + b) * FADE**steady

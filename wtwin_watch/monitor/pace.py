@@ -4,6 +4,9 @@ Without a learning rate x = ln(step + stride); with one x = ln(sum of lr · step
 evenly in such an x, so a line forecasts them. A run keeps the clock it began with.
 """
 
+# The numbers of the formulas stand in them.
+# ruff: noqa: PLR2004
+
 from __future__ import annotations
 
 import math
@@ -43,8 +46,27 @@ class Pace:
     """Follows steps and learning rates. The points of a block wait here for its end, to get their mean x."""
 
     __slots__ = (
-        "anchors", "by_lr", "calm_stride", "diffs", "first_lr", "gap_at", "holding", "last", "last_diff", "limit", "lowest",
-        "lr", "origin", "points", "settled", "strides", "stride", "total", "waiting", "warm", "zeros",
+        "anchors",
+        "by_lr",
+        "calm_stride",
+        "diffs",
+        "first_lr",
+        "gap_at",
+        "holding",
+        "last",
+        "last_diff",
+        "limit",
+        "lowest",
+        "lr",
+        "origin",
+        "points",
+        "settled",
+        "stride",
+        "strides",
+        "total",
+        "waiting",
+        "warm",
+        "zeros",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -171,7 +193,11 @@ class Pace:
         """Return all of it as a JSON-able dict."""
         lists = {name: pack(getattr(self, name)) for name in LISTS}
         numbers = pack([float(getattr(self, name)) for name in NUMBERS])
-        return {"numbers": numbers, "anchors": pack([n for pair in self.anchors for n in pair]), **lists}
+        return {
+            "numbers": numbers,
+            "anchors": pack([n for pair in self.anchors for n in pair]),
+            **lists,
+        }
 
     @classmethod
     def revive(cls, state: Mapping[str, Any]) -> Pace:
@@ -204,7 +230,8 @@ class Pace:
 
     def x(self) -> float:
         """Return the latest point's x."""
-        return math.log((self.total if self.by_lr else self.last - self.origin) + self.offset)
+        value = self.total if self.by_lr else self.last - self.origin
+        return math.log(max(value, 0.0) + self.offset)
 
     def back(self, points: int) -> tuple[float, float]:
         """Return x and step of about so many points ago."""

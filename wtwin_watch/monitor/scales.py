@@ -1,5 +1,8 @@
 """How noisy a loss is: of points, of block means, and over long runs of points, learned as it goes."""
 
+# The numbers of the formulas stand in them.
+# ruff: noqa: PLR2004
+
 from __future__ import annotations
 
 import math
@@ -27,7 +30,7 @@ THIRD_DIFFERENCE = math.sqrt(20.0)
 class Level:
     """One scale: its blocks, a half block that waits for its other half, and its noise.
 
-    ``a``: mean absolute third difference ÷ sqrt 20. ``r``: noise of block means × sqrt(2^q) ÷ that of
+    ``a``: mean absolute third difference ÷ sqrt 20. ``r``: noise of block means, times sqrt(2^q), ÷ that of
     level 0 (1 for white noise), remembered long; ``r2``: the same from the run's beginning on.
     """
 
@@ -92,7 +95,7 @@ class Level:
         ``noise``: the noise of level 0's block means.
         """
         blocks = self.blocks
-        if blocks.size < 4:  # noqa: PLR2004 - a third difference
+        if blocks.size < 4:
             return fast
         sx, sy = blocks.sx, blocks.sy
         x4, x3, _, x1, x0 = sx[-5:]
@@ -120,20 +123,20 @@ class Level:
         self.c = c = self.c + 1
         used = d
         limit = CLIP * self.a
-        if c > 8 and d > limit:  # noqa: PLR2004 - the first ones set the scale
+        if c > 8 and d > limit:
             self.run += 1
             if self.run <= RELEASE:
                 used = limit
         else:
             self.run = 0
-        self.a = a = self.a + (used - self.a) / (c if c < 64 else 64)  # noqa: PLR2004 - memory
+        self.a = a = self.a + (used - self.a) / (c if c < 64 else 64)
         if c >= 3:
             self.u = (SD_OF_MEAN_ABS * a) ** 2 * 2.0**q
             self.weight = c / (4.0 + c) if c < 64 else 64.0 / 68.0
         if q == 0:
-            if c > 8 and self.run <= RELEASE and d > CLIP * fast:  # noqa: PLR2004
+            if c > 8 and self.run <= RELEASE and d > CLIP * fast:
                 d = CLIP * fast
-            fast += (d - fast) / (c if c < 16 else 16)  # noqa: PLR2004 - memory
+            fast += (d - fast) / (c if c < 16 else 16)
         return fast
 
 
@@ -150,15 +153,13 @@ def long_run_variances(
     them. ``floor``: no variance is below.
     """
     v = (SD_OF_MEAN_ABS * noise) ** 2 * points
-    if v < floor:
-        v = floor
+    v = max(v, floor)
     base = v
     found = [v]
     for level in islice(levels, 1, top + 1):
         u = level.u * points
         by_ratio = level.floor * base
-        if by_ratio > u:
-            u = by_ratio
+        u = max(u, by_ratio)
         v += (u - v) * level.weight
         found.append(v)
     return found

@@ -18,11 +18,11 @@ def stagnates(levels: list[Level], points: int, block: int) -> bool:
 
     ``points``: of the run, ``block``: of a block at level 0.
     """
-    for q, level in enumerate(levels):
-        count = int(SHARE * points / (block << q))
-        if count <= MOST_BLOCKS:
-            break
-    xs, ys = level.blocks.pairs()
+    q = 0
+    while q < len(levels) - 1 and SHARE * points / (block << q) > MOST_BLOCKS:
+        q += 1
+    count = int(SHARE * points / (block << q))
+    xs, ys = levels[q].blocks.pairs()
     if count < LEAST_BLOCKS or len(xs) < 2 * count:
         return False
     late = _slope(xs[-count:], ys[-count:])

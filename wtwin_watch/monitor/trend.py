@@ -48,8 +48,12 @@ FINITE_AGAIN = 64
 """A run of so many finite points ends an alert about one that wasn't."""
 EARLY = 256
 """The early-divergence rule looks at so many first points."""
+EARLY_SHARE = 0.02
+"""A rise below this share of the loss isn't an early divergence."""
 SAME_AGAIN = 16
 """So many identical values in a row may be a frozen loss."""
+LONG_ROW = 8
+"""Rows of so many repetitions are looked at one by one."""
 SAME_PRIOR = 500
 """Points without a repetition that are taken for seen."""
 REOPEN_WITHIN = 500
@@ -182,7 +186,7 @@ class TrendMonitor:
         """Judge many points, as `update` does one after the other, in a fraction of the time.
 
         Returns an array with the fields of `WTwinState`. D and W agree with those of `update` to 1e-9,
-        alerts, their kinds and onsets exactly but for ties. Raises `ValueError` for columns of unequal lengths.
+        alerts, their kinds and onsets exactly but for ties. Raises `ValueError` for unequal lengths.
         """
         at = np.asarray(steps, dtype=np.float64)
         y = np.asarray(losses, dtype=np.float64)
@@ -203,9 +207,7 @@ class TrendMonitor:
             i += took
         return out
 
-    def _stretch(
-        self, steps: Floats, losses: Floats, out: NDArray[np.void]
-    ) -> tuple[int, int]:
+    def _stretch(self, steps: Floats, losses: Floats, out: NDArray[np.void]) -> tuple[int, int]:
         """Take some next points at once, as far as they go their usual way.
 
         Returns how many were taken; and if none were, how many are to be taken one by one before it is
@@ -227,7 +229,7 @@ class TrendMonitor:
             & (np.abs(losses) <= LARGEST)
             & (np.abs(steps) <= LARGEST_STEP)
         )
-        usual[7:] &= np.convolve(same, np.ones(8), "valid") < 8.0  # noqa: PLR2004
+        usual[LONG_ROW - 1 :] &= np.convolve(same, np.ones(LONG_ROW), "valid") < LONG_ROW
         # The last one must not repeat the one before: the count of repetitions begins anew after it.
         usable = np.flatnonzero(~same[BLOCK - 1 :: BLOCK])
         if not usual.all():
@@ -300,8 +302,7 @@ class TrendMonitor:
             if len(evidence.values) >= evidence.block:
                 self._finish_block(step, y)
         found = evidence.E
-        if fast > found:
-            found = fast
+        found = max(found, fast)
         if found > self._h and self._rise is None:
             self._alarm(step, y, found, fast)
         t = self._T
@@ -339,13 +340,13 @@ class TrendMonitor:
         """Find out which test saw the rise, and what by it is its beginning."""
         evidence, pace = self._evidence, self._pace
         jump = False
-        if evidence.best is not None and evidence.E >= fast:
+        if evidence.best is not None and fast <= evidence.E:
             q, window, result = evidence.best
             forecast, excess = as_forecast(result, evidence.flatten), result[-1]
             age = window.m * evidence.block << q
             onset = pace.step_at(forecast.edge)
             x = forecast.edge
-        elif evidence.S >= fast or evidence.mid is None:
+        elif fast <= evidence.S or evidence.mid is None:
             jump, age, excess = True, JUMP_AGE, y - evidence.base
             x, onset = pace.back(age)
             forecast = Forecast(x, evidence.base, 0.0, x, x, 0.0)
@@ -437,15 +438,17 @@ class TrendMonitor:
 
     def _watch_beginning(self, step: float, y: float, middle: float) -> None:
         """Two medians of four far above the lowest one: a run that diverges before it has a trend."""
-        if self._first_median != self._first_median:  # noqa: PLR0124
+        if self._first_median != self._first_median:
             self._first_median = self._lowest_median = middle
             return
         evidence = self._evidence
         low = self._lowest_median
-        limit = low + max(0.5 * (self._first_median - low), 0.0) + 6.0 * evidence.sd
+        # A smoothed log wanders by many times the noise of its neighbours, but not far.
+        noise = max(6.0 * evidence.sd, EARLY_SHARE * abs(low))
+        limit = low + max(0.5 * (self._first_median - low), 0.0) + noise
         self._too_high = self._too_high + 1 if middle > limit else 0
         self._lowest_median = min(low, middle)
-        if self._too_high >= 2 and self._rise is None and evidence.sd > 0.0:  # noqa: PLR2004
+        if self._too_high > 1 and self._rise is None and evidence.sd > 0.0:
             age = 2 * EARLY_BLOCK
             x, onset = self._pace.back(age)
             forecast = Forecast(x, low, 0.0, x, x, 0.0)
@@ -472,9 +475,13 @@ class TrendMonitor:
         self._repeats += 1
         if self._same < SAME_AGAIN - 1 or not self._differed or self._frozen is not None:
             return
-        # A rounded log repeats itself often, and then a long row is no surprise.
-        surprise = self._same * math.log((self._points + SAME_PRIOR) / (self._repeats + 1))
+        # A rounded log repeats itself often, most where its level lies in the middle of a step.
         evidence = self._evidence
+        often = (self._repeats + 1) / (self._points + SAME_PRIOR)
+        sd = evidence.sd
+        if sd > 0.0 and evidence.quantum < math.inf:
+            often = max(often, math.erf(evidence.quantum / (2.0 * math.sqrt(2.0) * sd)))
+        surprise = -self._same * math.log(often)
         by_design = y == 0.0 and abs(evidence.base) <= 10.0 * evidence.sd
         if surprise > self._h + 5.0 and not by_design:
             onset = self._pace.back(self._same)[1]
