@@ -16,7 +16,8 @@ from wtwin_watch.monitor import WTwinMonitor, suggest
 from wtwin_watch.monitor.packing import pack, unpack
 from wtwin_watch.monitor.robust import SlidingMad
 from wtwin_watch.monitor.rules import NonFiniteRule
-from wtwin_watch.monitor.run import ClassicOptions, RunMonitor
+from wtwin_watch.monitor.options import ClassicOptions, TrendOptions
+from wtwin_watch.monitor.run import RunMonitor
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 ordinary = st.floats(-1e6, 1e6)
@@ -136,6 +137,81 @@ def logs(draw):
     free = draw(st.lists(st.tuples(names, st.integers(0, 9), anything), max_size=12))
     start = [Point(name, float(step), value) for name, step, value in free]
     return start + [Point("loss", float(step), loss) for step, loss in draw(curves())]
+
+
+@st.composite
+def whole_logs(draw):
+    """Points of all roles, with jumps, gaps, blanks, zeros and odd values in them."""
+    count = draw(st.integers(1, 400))
+    columns = {"loss": clean(count, draw(st.integers(0, 5)))}
+    for name in draw(
+        st.sets(st.sampled_from(["lr", "grad_norm", "val_loss", "tokens_per_second"]))
+    ):
+        columns[name] = [1.0 + 0.1 * math.sin(i) for i in range(count)]
+    changes = st.tuples(
+        st.sampled_from(sorted(columns)),
+        st.integers(0, 399),
+        st.integers(1, 80),
+        st.one_of(st.none(), st.sampled_from([0.0, 0.3, 2.0, 30.0]), anything),
+    )
+    for name, at, length, value in draw(st.lists(changes, max_size=4)):
+        for i in range(at, min(at + length, count)):
+            columns[name][i] = value
+    order = draw(st.permutations(sorted(columns)))
+    return [
+        Point(name, float(step), columns[name][step])
+        for step in range(count)
+        for name in order
+        if columns[name][step] is not None
+    ]
+
+
+def split_as(monitor, log, cuts, names, options):
+    """Feed ``log`` in pieces, stored and taken up again in between, as the daemon may do."""
+    detections = []
+    for begin, end in pairwise([0, *sorted(cuts), len(log)]):
+        detections += monitor.feed(log[begin:end])
+        monitor = RunMonitor.restore(stored(monitor.snapshot()), names, options)
+    return monitor, detections
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    whole_logs(),
+    st.lists(st.integers(0, 1500), max_size=5),
+    st.sampled_from([TrendOptions(), TrendOptions(far=50.0), QUICK]),
+    st.sampled_from([Names(), Names(loss="loss")]),
+)
+def test_any_split_of_a_whole_log_gives_the_same(log, cuts, options, names):
+    whole = RunMonitor(names, options)
+    expected = whole.feed(log)
+    split, detections = split_as(RunMonitor(names, options), log, cuts, names, options)
+    assert detections == expected
+    assert stored(split.snapshot()) == stored(whole.snapshot())
+    assert split.flush() == whole.flush()
+    assert split.roles == whole.roles
+
+
+@settings(max_examples=60, deadline=None)
+@given(whole_logs(), st.sampled_from([TrendOptions(), TrendOptions(far=50.0), QUICK]))
+def test_an_episode_begins_once_changes_seldom_and_ends_once(log, options):
+    monitor = RunMonitor(Names(), options)
+    detections = monitor.feed(log) + monitor.flush() + monitor.restart(None, "the end")
+    numbers = ("step", "onset_step", "last_healthy_step", "observed", "expected", "sigma", "score")
+    told = {}
+    for detection in detections:
+        now = (detection.kind, detection.severity)
+        # Something told twice in the same words would be chatter; an end of nothing, a lie.
+        assert told.get(detection.family) != now or not detection.active
+        assert detection.active or detection.family in told
+        told[detection.family] = now
+        if not detection.active:
+            del told[detection.family]
+        values = [getattr(detection, name) for name in numbers]
+        assert all(value is None or math.isfinite(value) for value in values)
+        assert "nan" not in detection.summary
+    assert told == {}
+    json.dumps(monitor.snapshot(), allow_nan=False)
 
 
 @settings(max_examples=80, deadline=None)

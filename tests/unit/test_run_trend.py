@@ -228,7 +228,9 @@ def test_new_settings_apply_to_what_was_learned():
     monitor = RunMonitor()
     monitor.feed(series(healthy(3000)))
     state = monitor.snapshot()
-    rise = series(with_rise(healthy(3300), 3000, list(np.linspace(0, 0.1, 1000)))[3000:], first=3001)
+    rise = series(
+        with_rise(healthy(3300), 3000, list(np.linspace(0, 0.1, 1000)))[3000:], first=3001
+    )
     patient = RunMonitor.restore(state, Names(), TrendOptions(far=1e12))
     assert len(monitor.feed(rise)) == 1
     assert len(patient.feed(rise[:200])) == 0

@@ -37,9 +37,7 @@ SETTLE_S = 3.0
 """How long after the last step is waited for what should not arrive."""
 
 _SETTINGS = """\
-[alerts]
-# The published method wavers while a rise begins: tell people of what lasts.
-for = "1s"
+# The settings of anybody who has none, so that no other file is read.
 """
 _CURVE_WIDTH = 36
 _EVERY = 100
