@@ -166,34 +166,42 @@ def whole_logs(draw):
     ]
 
 
-def split_as(monitor, log, cuts, names, options):
-    """Feed ``log`` in pieces, stored and taken up again in between, as the daemon may do."""
-    detections = []
-    for begin, end in pairwise([0, *sorted(cuts), len(log)]):
-        detections += monitor.feed(log[begin:end])
-        monitor = RunMonitor.restore(stored(monitor.snapshot()), names, options)
-    return monitor, detections
+OPTIONS = st.sampled_from([TrendOptions(), TrendOptions(far=50.0), QUICK])
+CUTS = st.lists(st.integers(0, 1500), max_size=5)
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    whole_logs(),
-    st.lists(st.integers(0, 1500), max_size=5),
-    st.sampled_from([TrendOptions(), TrendOptions(far=50.0), QUICK]),
-    st.sampled_from([Names(), Names(loss="loss")]),
-)
+@given(whole_logs(), CUTS, OPTIONS, st.sampled_from([Names(), Names(loss="loss")]))
 def test_any_split_of_a_whole_log_gives_the_same(log, cuts, options, names):
-    whole = RunMonitor(names, options)
+    whole, split = RunMonitor(names, options), RunMonitor(names, options)
     expected = whole.feed(log)
-    split, detections = split_as(RunMonitor(names, options), log, cuts, names, options)
-    assert detections == expected
+    edges = [0, *sorted(cuts), len(log)]
+    assert [one for a, b in pairwise(edges) for one in split.feed(log[a:b])] == expected
     assert stored(split.snapshot()) == stored(whole.snapshot())
     assert split.flush() == whole.flush()
     assert split.roles == whole.roles
 
 
 @settings(max_examples=60, deadline=None)
-@given(whole_logs(), st.sampled_from([TrendOptions(), TrendOptions(far=50.0), QUICK]))
+@given(whole_logs(), CUTS, OPTIONS)
+def test_a_stored_run_goes_on_exactly(log, cuts, options):
+    monitor, again = RunMonitor(Names(), options), RunMonitor(Names(), options)
+    for begin, end in pairwise([0, *sorted(cuts), len(log)]):
+        assert again.feed(log[begin:end]) == monitor.feed(log[begin:end])
+        # The one goes on, the other one is taken up from what was stored.
+        again = RunMonitor.restore(stored(monitor.snapshot()), Names(), options)
+    assert stored(again.snapshot()) == stored(monitor.snapshot())
+    assert (again.points, again.last_step, again.status) == (
+        monitor.points,
+        monitor.last_step,
+        monitor.status,
+    )
+    assert again.flush() == monitor.flush()
+    assert again.roles == monitor.roles
+
+
+@settings(max_examples=60, deadline=None)
+@given(whole_logs(), OPTIONS)
 def test_an_episode_begins_once_changes_seldom_and_ends_once(log, options):
     monitor = RunMonitor(Names(), options)
     detections = monitor.feed(log) + monitor.flush() + monitor.restart(None, "the end")

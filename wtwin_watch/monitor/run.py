@@ -42,7 +42,8 @@ class RunMonitor:
     """Judges the points of one run: its loss by the trend detector or the published one, and by rules.
 
     The same points in the same order give the same detections and the same `snapshot`, however they are
-    split into calls. A loss point that repeats the one before it, step and value, is dropped; any other
+    split into calls; and a monitor whose `snapshot` was taken goes on exactly as the one that `restore`
+    makes of it. A loss point that repeats the one before it, step and value, is dropped; any other
     counts in the order of its arrival, also where its step repeats or falls. One whose step is no finite
     number is judged at the step before it. Numbers in detections are finite or None.
 
