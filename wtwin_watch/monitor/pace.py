@@ -106,7 +106,7 @@ class Pace:
         if not self.begun:
             return self._begin(step, lr)
         diff = step - self.last
-        if diff < 0.0:
+        if diff < 0.0 and not (self.by_lr and not self.first_lr):
             return Course.BACK
         self.last = step
         course = Course.ON
