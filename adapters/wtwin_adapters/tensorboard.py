@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from wtwin_adapters.eventfiles import is_event_file, recognise_events
-from wtwin_adapters.files import digest, opened, unreadable
+from wtwin_adapters.files import digest, opened, shown, unreadable
 from wtwin_adapters.options import PathOptions
 from wtwin_adapters.tfrecords import Place, Reader
 from wtwin_adapters.tree import Forest
@@ -162,7 +162,7 @@ class TensorBoardSource:
             raise SourceError(f"{self._forest.path_of(run.key.run)} holds no event files any more")
         plain = [path for path in paths if not path.endswith(".gz")]
         if not plain and paths[0] in self._named:
-            raise SourceError(f"{paths[0]} is compressed; unpack it with gunzip")
+            raise SourceError(f"{shown(paths[0])} is compressed; unpack it with gunzip")
         state, restart = _State(), None
         if cursor is not None:
             if cursor.get("v") == _VERSION:
@@ -190,7 +190,7 @@ class TensorBoardSource:
 
     def _run(self, path: str) -> Run:
         run = self._forest.id_of(path)
-        return Run(RunKey(self._name, run), os.path.basename(path) if run == "." else run)
+        return Run(RunKey(self._name, run), shown(os.path.basename(path)) if run == "." else run)
 
 
 class _Fetch:
@@ -207,7 +207,7 @@ class _Fetch:
         state, reader = self._state, self._reader
         reader.keep_seen()
         state.events += reader.events
-        present = {os.path.basename(path) for path in paths}
+        present = {_name(path) for path in paths}
         state.files = {n: f for n, f in sorted(state.files.items()) if n in present}
         while len(state.files) > _MAX_FILES and next(iter(state.files.values())).size >= 0:
             state.floor = next(iter(state.files))
@@ -229,7 +229,7 @@ class _Fetch:
 
     def _read_all(self, paths: Sequence[str]) -> bool:
         for path in paths:
-            name = os.path.basename(path)
+            name = _name(path)
             file = self._state.files.get(name)
             if file is None and name <= self._state.floor:
                 continue
@@ -271,6 +271,10 @@ class _Fetch:
         file.head = digest(os.pread(fd, min(_HEAD, file.place.offset), 0))
         file.size = -1 if reader.full else status.st_size
         file.mtime_ns = status.st_mtime_ns
+
+
+def _name(path: str) -> str:
+    return shown(os.path.basename(path))
 
 
 def _is_same(fd: int, size: int, file: _File) -> bool:
