@@ -74,6 +74,7 @@ def test_killed_it_can_be_started_again_at_once_and_goes_on_where_it_was(program
     second = program.start().ready()
 
     assert second.logged("continuing from row 40")
+    assert wait_until(lambda: points(program) == [45])
     assert second.stop() == 0
     assert points(program) == [45]
 
