@@ -9,10 +9,10 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from wtwin_watch.model import Batch, Cursor, Point, Restart, Run
@@ -94,23 +94,36 @@ def _check_runs(source: Source) -> list[Run]:
 def _check_run(
     open_source: Callable[[], Source], source: Source, run: Run, limits: Sequence[int]
 ) -> list[Point]:
-    whole = read_on(source, run, limit=max(limits))
+    whole = _read(source, run, max(limits))
     said = _said(whole)
-    for batch in whole:
-        _check_batch(run, batch, max(limits))
     for limit in limits:
-        batches = read_on(source, run, limit=limit)
-        for batch in batches:
-            _check_batch(run, batch, limit)
+        batches = _read(source, run, limit)
         assert _said(batches) == said, f"{run.key} says something else when read by {limit} points"
         if len(batches) <= _REOPENED:
             _check_going_on(open_source, run, batches, limit)
     end = whole[-1].cursor
-    after = source.fetch(run, end, max(limits))
+    after = _fetch(source, run, end, max(limits))
     nothing = not after.points and not after.more and after.restart is None and not after.skipped
     assert nothing, f"{run.key} brings something after its end: {after}"
     assert after.cursor == end, f"the cursor of {run.key} moves though nothing is new"
     return points_of(whole)
+
+
+def _read(source: Source, run: Run, limit: int) -> list[Batch]:
+    batches = [_fetch(source, run, None, limit)]
+    while batches[-1].more:
+        batches.append(_fetch(source, run, batches[-1].cursor, limit))
+        assert len(batches) < _MAX_FETCHES, f"reading {run.key} doesn't come to an end"
+    return batches
+
+
+def _fetch(source: Source, run: Run, cursor: Cursor | None, limit: int) -> Batch:
+    """Fetch from a copy of ``cursor``, as one that was stored, and check what comes."""
+    stored = json.loads(json.dumps(cursor))
+    batch = source.fetch(run, stored, limit)
+    assert stored == cursor, f"fetching changed the cursor of {run.key} it was given"
+    _check_batch(run, batch, limit)
+    return batch
 
 
 def _check_batch(run: Run, batch: Batch, limit: int) -> None:
@@ -130,18 +143,15 @@ def _check_batch(run: Run, batch: Batch, limit: int) -> None:
 def _check_going_on(
     open_source: Callable[[], Source], run: Run, batches: list[Batch], limit: int
 ) -> None:
-    """A source opened later goes on from a stored cursor as this one would, and leaves it alone."""
-    for i, batch in enumerate(batches[:-1]):
-        stored = json.loads(json.dumps(batch.cursor))
-        kept = copy.deepcopy(stored)
+    """A source opened later goes on from a stored cursor as this one would."""
+    for batch, expected in pairwise(batches):
         later = open_source()
         try:
             list(later.runs())
-            following = later.fetch(run, stored, limit)
+            following = _fetch(later, run, batch.cursor, limit)
         finally:
             later.close()
-        assert stored == kept, f"fetching changed the cursor of {run.key} it was given"
-        assert _said([following]) == _said([batches[i + 1]]), (
+        assert _said([following]) == _said([expected]), (
             f"{run.key} goes on in another way from a stored cursor: {following}"
         )
 

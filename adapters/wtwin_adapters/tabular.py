@@ -1,7 +1,7 @@
 """CSV, TSV and JSON Lines logs, read as they grow: the adapter ``csv``.
 
 One file is one run. ``path`` names a file, a folder (its files ``.csv``, ``.tsv``, ``.jsonl`` and
-``.ndjson`` at any depth) or a pattern, or a list of them.
+``.ndjson`` at any depth) or a pattern of files or folders, or a list of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wtwin_adapters.files import opened
+from wtwin_adapters.files import opened, shown
 from wtwin_adapters.options import PathOptions
 from wtwin_adapters.recognition import recognise_table
 from wtwin_adapters.tail import AT_REST_S, Tail
@@ -52,7 +52,7 @@ class TabularSource:
         self._name = name
         self._names = options.names
         self._clock = clock
-        self._forest = Forest(options.paths, _is_log, clock)
+        self._forest = Forest(options.paths, _is_log, clock, literal=True)
         self._known: dict[str, _Known] = {}
         self._paths: dict[str, str] = {}
         self._lock = threading.Lock()
@@ -145,7 +145,7 @@ class TabularSource:
         title = stem if extension in EXTENSIONS else run
         if "/" in title:
             return title
-        return f"{os.path.basename(os.path.dirname(path))}/{title}".lstrip("/")
+        return f"{shown(os.path.basename(os.path.dirname(path)))}/{title}".lstrip("/")
 
 
 def _is_log(name: str) -> bool:

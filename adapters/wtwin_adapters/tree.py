@@ -18,7 +18,7 @@ from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 
-from wtwin_adapters.files import unreadable
+from wtwin_adapters.files import shown, unreadable
 from wtwin_watch.errors import SourceError
 from wtwin_watch.protocols import Clock
 
@@ -32,11 +32,16 @@ _MAGIC = re.compile(r"[*?\[]")
 _NEVER = frozenset({"lost+found"})
 _OURS = re.compile(r".*\.db(-wal|-shm|-journal)?")
 
+_INSIDE = -1
+
 Accept = Callable[[str], bool]
 
 
 class _Glob:
-    """Matches a relative path component by component; a state is the set of components that may come."""
+    """Matches a relative path component by component; a state is the set of components that may come.
+
+    A folder that matches as a whole is searched itself: below it, the state holds `_INSIDE`.
+    """
 
     def __init__(self, parts: Sequence[str]) -> None:
         # None stands for "**": any number of folders, none of them hidden.
@@ -47,7 +52,9 @@ class _Glob:
     def step(self, state: frozenset[int], name: str) -> frozenset[int]:
         """Go into ``name``; an empty state means that nothing below can match."""
         reached = set()
-        for i in state:
+        if not name.startswith(".") and not state.isdisjoint((_INSIDE, len(self._parts))):
+            reached.add(_INSIDE)
+        for i in state - {_INSIDE}:
             if i == len(self._parts) or (name.startswith(".") and not self._hidden[i]):
                 continue
             part = self._parts[i]
@@ -61,14 +68,10 @@ class _Glob:
         """Whether the path walked so far matches as a whole."""
         return len(self._parts) in state
 
-    def goes_on(self, state: frozenset[int]) -> bool:
-        """Whether something below the path walked so far may match."""
-        return bool(state - {len(self._parts)})
-
     def _close(self, state: set[int]) -> frozenset[int]:
         for i in sorted(state):
             j = i
-            while j < len(self._parts) and self._parts[j] is None:
+            while 0 <= j < len(self._parts) and self._parts[j] is None:
                 j += 1
                 state.add(j)
         return frozenset(state)
@@ -91,17 +94,23 @@ class Found:
 
     files: list[str] = field(default_factory=list)
     broken: dict[str, OSError] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
+    """The files that were configured by themselves."""
 
 
 class Tree:
     """The files that one configured path names: a file itself, a folder, or a pattern.
 
-    In a folder, files at any depth whose name ``accept`` takes are found; a pattern (``*``, ``?``, ``[]``
-    and ``**``) is taken at its word. Hidden entries, databases (``.db``) and ``lost+found`` are passed
+    In a folder, files at any depth whose name ``accept`` takes are found, and so in the folders that a
+    pattern (``*``, ``?``, ``[]`` and ``**``) names. With ``literal``, a pattern that says more of a file's
+    name than ``*`` is taken at its word. Hidden entries, databases (``.db``) and ``lost+found`` are passed
     over. A link to a folder is followed unless that folder was met already, so loops end.
     """
 
-    def __init__(self, path: str, accept: Accept, clock: Clock = time) -> None:
+    def __init__(
+        self, path: str, accept: Accept, clock: Clock = time, *, literal: bool = False
+    ) -> None:
+        self._literal = literal and os.path.basename(path) not in ("*", "**")
         self.path = os.path.abspath(os.path.expanduser(path))
         self._accept = accept
         self._clock = clock
@@ -144,10 +153,10 @@ class Tree:
         except OSError as error:
             raise unreadable(self._base, error) from error
         if stat.S_ISREG(status.st_mode) and not self._is_pattern:
-            return self._update(Found([self._base]))
+            return self._update(Found([self._base], named=frozenset([self._base])))
         if not stat.S_ISDIR(status.st_mode):
             raise SourceError(
-                f"{self._base} is neither a log file nor a folder; correct the source's path"
+                f"{shown(self._base)} is neither a log file nor a folder; correct the source's path"
             )
         return self._walk(self._base)
 
@@ -236,22 +245,22 @@ class Tree:
         except OSError as error:
             # A link into a place that can't be entered is a file to complain about when it is read.
             is_folder, is_file = False, error.errno != errno.ELOOP
-        if is_folder and self._glob.goes_on(state) and entry.name not in _NEVER:
+        if is_folder and entry.name not in _NEVER:
             (folder.links if entry.is_symlink() else folder.folders).append((entry.path, state))
-        elif (
-            is_file
-            and self._glob.complete(state)
-            and not _OURS.fullmatch(entry.name)
-            and (self._is_pattern or self._accept(entry.name))
-        ):
-            (folder.linked_files if entry.is_symlink() else folder.files).append(entry.path)
+        elif is_file and not _OURS.fullmatch(entry.name):
+            named = self._is_pattern and self._literal and self._glob.complete(state)
+            inside = self._glob.complete(state) or _INSIDE in state
+            if named or (inside and self._accept(entry.name)):
+                (folder.linked_files if entry.is_symlink() else folder.files).append(entry.path)
 
 
 class Forest:
     """All paths of a source together: each file once, and ids relative to what the paths share."""
 
-    def __init__(self, paths: Sequence[str], accept: Accept, clock: Clock = time) -> None:
-        self._trees = [Tree(path, accept, clock) for path in paths]
+    def __init__(
+        self, paths: Sequence[str], accept: Accept, clock: Clock = time, *, literal: bool = False
+    ) -> None:
+        self._trees = [Tree(path, accept, clock, literal=literal) for path in paths]
 
     def look(self) -> Found:
         """Find the files of every path. Raises `SourceError` if one of the paths can't be read."""
@@ -259,7 +268,8 @@ class Forest:
             return self._trees[0].look()
         parts = [tree.look() for tree in self._trees]
         files = list(dict.fromkeys(f for part in parts for f in part.files))
-        return Found(files, {p: e for part in parts for p, e in part.broken.items()})
+        broken = {path: error for part in parts for path, error in part.broken.items()}
+        return Found(files, broken, frozenset().union(*(part.named for part in parts)))
 
     def folders(self) -> list[Path]:
         """The folders whose events matter."""
@@ -268,7 +278,7 @@ class Forest:
     def id_of(self, path: str) -> str:
         """Name ``path`` within the source: relative, and always valid Unicode."""
         relative = os.path.relpath(path, self._shared())
-        return os.fsencode(relative).decode("utf-8", "backslashreplace")
+        return shown(relative)
 
     def path_of(self, run: str) -> str:
         """The path that `id_of` gave ``run``, if its name is plain Unicode."""

@@ -15,7 +15,7 @@ from tests.support.slack_standin import CHANNEL, TOKEN, SlackStandIn
 from tests.support.training import FINITE_TO_RECOVER, NAN, healthy
 
 pytestmark = pytest.mark.e2e
-LOGS = ("csv",)
+LOGS = ("csv", "tensorboard")
 EARLY = 40
 
 

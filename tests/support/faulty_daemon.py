@@ -11,7 +11,7 @@ Faults that end the process as SIGKILL does, each at one moment on a point's way
 ``after-send:EVENT``     the receiver has taken it, it isn't marked as sent yet
 ``after-mark:EVENT``     it is marked as sent
 
-Faults of the surroundings: ``hang-fetch`` (no fetch returns), ``block-engine`` (judging never ends),
+Faults of the surroundings: ``hang-fetch`` (no fetch returns), ``block-engine`` (judging a point never ends),
 ``no-file-events`` (the machine has no more inotify instances).
 """
 
@@ -23,12 +23,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from wtwin_watch import cli, daemon
 from wtwin_watch.ingest import events
-from wtwin_watch.model import Notification
+from wtwin_watch.model import Notification, Point
 from wtwin_watch.monitor.run import RunMonitor
 from wtwin_watch.store import store as store_module
 from wtwin_watch.store.store import Checkpoint, OutboxEntry, Store
@@ -147,7 +147,13 @@ def _hang_fetch(_: str) -> None:
 
 
 def _block_engine(_: str) -> None:
-    _wrap(RunMonitor, "feed", lambda _: _hang)
+    def around(feed: Method) -> Method:
+        def blocked(monitor: RunMonitor, points: Sequence[Point]) -> Any:
+            return _hang() if points else feed(monitor, points)
+
+        return blocked
+
+    _wrap(RunMonitor, "feed", around)
 
 
 def _no_file_events(_: str) -> None:

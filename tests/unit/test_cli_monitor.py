@@ -297,7 +297,7 @@ def test_a_run_without_the_column_is_passed_over_where_another_has_it(wtwin, log
     ran = wtwin("monitor", tmp_path / "logs", "--loss-col", "objective")
     assert ran.code == 0
     assert "passed over: " in ran.err
-    assert "the columns there are: train_loss" in ran.err
+    assert "the columns there are: step, train_loss" in ran.err
 
 
 def test_suggest_prints_the_published_lines(wtwin, log):
@@ -360,7 +360,8 @@ def test_every_sample_is_judged_or_refused_without_a_mistake(wtwin, command):
     for path in sorted((corpus() / "samples").iterdir()):
         ran = wtwin(command, path)
         assert ran.code in {0, 1, 2}
-        assert bool(ran.out) == (ran.code != 2)
+        # A folder's results come before what couldn't be read of it.
+        assert ran.out if ran.code != 2 else ran.err
 
 
 def test_suggest_writes_scores_too(wtwin, log, tmp_path):

@@ -44,7 +44,9 @@ class Screen:
         """Add a line for good. ``good`` colours it as what should be, or should not."""
         clock = f"{time.monotonic() - self._started:4.1f} s  "
         width = self._columns() - _SPEAKER_WIDTH - _CLOCK_WIDTH if self._terminal else 0
-        first, *rest = textwrap.wrap(text, max(20, width)) if width else [text]
+        first, *rest = (
+            textwrap.wrap(text, max(20, width), break_on_hyphens=False) if width else [text]
+        )
         tone = {True: _GOOD, False: _BAD, None: ""}[good]
         line = self._painted(clock, _DIM) + self._label(speaker) + self._painted(first, tone)
         indent = " " * (_SPEAKER_WIDTH + _CLOCK_WIDTH)

@@ -117,6 +117,12 @@ class RunMonitor:
         return detections
 
     @property
+    def active(self) -> frozenset[Family]:
+        """What is wrong now: the families whose last detection began something."""
+        wrong = {Family.LOSS: self._drifting, Family.NONFINITE: self._rule.active}
+        return frozenset(family for family, is_wrong in wrong.items() if is_wrong)
+
+    @property
     def roles(self) -> dict[Role, str]:
         """Which metric plays which role, of those seen; the loss from when it is chosen."""
         return self._choice.roles

@@ -1,0 +1,362 @@
+"""Reading event files record by record, with a short way for the records that hold one scalar.
+
+A record is a length (8 bytes), its checksum (4), the event, and the event's checksum (4). The length's
+checksum is always checked, once for each distinct header, since a wrong length loses the rest of the
+file; the event's only where the event can't be decoded, as TensorBoard's fast loader does it.
+"""
+
+# The bytes in `_scan` are keys of protocol buffers, told by the comment there.
+# ruff: noqa: PLR2004
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from wtwin_adapters.naming import usable
+from wtwin_adapters.tfevents import decode, fields, float32, float64, plugin_of
+from wtwin_adapters.tfframes import FOOTER, HEADER, is_sound, record_length
+from wtwin_watch.metrics import Names
+from wtwin_watch.model import Point, Restart
+
+MAX_RECORD = 1 << 24
+"""A larger record is passed over without being read, in bytes."""
+_CHUNK = 1 << 19
+_ZEROS = bytes(HEADER)
+_CACHED = 4096
+_MAX_BYTES = 1 << 28
+_SHORTEST = 22
+_SANE_TIME = 1e12
+
+_new = tuple.__new__
+
+# The usual beginnings of a tensor of rank 0, up to its number: field 8 of the value, its length, the
+# data type, an empty shape, and the field and length of the number.
+_TENSORS = {
+    bytes([0x42, 0x0A, 0x08, 1, 0x12, 0, 0x22, 4]): struct.Struct("<f"),
+    bytes([0x42, 0x0A, 0x08, 1, 0x12, 0, 0x2A, 4]): struct.Struct("<f"),
+    bytes([0x42, 0x0E, 0x08, 2, 0x12, 0, 0x22, 8]): struct.Struct("<d"),
+    bytes([0x42, 0x0E, 0x08, 2, 0x12, 0, 0x32, 8]): struct.Struct("<d"),
+}
+
+
+@dataclass(slots=True)
+class _Tag:
+    """A metric as this reading knows it; ``last`` is the step it had last."""
+
+    name: str
+    last: float = -math.inf
+
+
+_NOT_WANTED, _LONG_WAY = _Tag(""), _Tag("")
+
+
+@dataclass(slots=True)
+class Place:
+    """Where reading stands in one file."""
+
+    offset: int = 0
+    part: int = 0
+    """Values of the next record already given away, where it has more than a limit."""
+
+
+class Reader:
+    """Takes points from event files until ``limit`` is reached or the steps go back (``full``).
+
+    ``seen`` are the last steps of the metrics: a lower one is a restart. ``others`` are the tags of other
+    plugins than scalars. Both are brought up to date.
+    """
+
+    def __init__(
+        self, names: Names, limit: int, seen: dict[str, float], others: set[bytes]
+    ) -> None:
+        self.points: list[Point] = []
+        self.skipped: Counter[str] = Counter()
+        self.restart: Restart | None = None
+        self.full = False
+        self.events = 0
+        self.broken = False
+        """The present file can't be read on: where a record should begin, there is none."""
+        self._names = names
+        self._limit = limit
+        self._seen = seen
+        self._others = others
+        self._tags: dict[bytes, _Tag | None] = {}
+        # What stands before a float at the end of a record, and before a number followed by metadata.
+        self._frames: dict[bytes, _Tag] = {}
+        self._heads: dict[bytes, tuple[_Tag, int, Callable[..., tuple[float]]]] = {}
+        self._lengths: dict[bytes, int] = {}
+        self._metadata: dict[bytes, bool] = {}
+        self._beside = False
+        self._needed = 0
+        self._left = _MAX_BYTES
+
+    def next_file(self, *, beside: bool) -> None:
+        """Get ready for another file; one written ``beside`` the last has steps of its own."""
+        self._forget()
+        self._beside = beside
+
+    def keep_seen(self) -> None:
+        """Bring ``seen`` up to date."""
+        for tag in self._tags.values():
+            if tag is not None and tag.last > -math.inf:
+                self._seen[tag.name] = tag.last
+
+    def read(self, fd: int, size: int, place: Place) -> None:
+        """Read a file on from ``place``, which moves, up to ``size``."""
+        self.broken = False
+        wish = _CHUNK
+        while place.offset < size and not self.full:
+            data = os.pread(fd, wish, place.offset)
+            at_end = place.offset + len(data) >= size
+            taken = self._scan(data, place, at_end=at_end)
+            place.offset += taken
+            self._left -= taken
+            if self._left <= 0:
+                self.full = True
+            if taken:
+                wish = _CHUNK
+            elif self.broken or at_end or not self._needed:
+                break
+            elif self._needed <= MAX_RECORD:
+                wish = self._needed
+            elif place.offset + self._needed <= size:
+                place.offset += self._needed
+                self.skipped["record over 16 MiB"] += 1
+            else:
+                break
+
+    def _scan(self, data: bytes, place: Place, *, at_end: bool) -> int:  # noqa: PLR0912, PLR0915
+        """Take whole records from the start of ``data``; returns the bytes taken.
+
+        One function with the short way inside it: a call a record would halve its speed.
+        """
+        lengths, frames, heads, points = self._lengths, self._frames, self._heads, self.points
+        pos, end, room, events = 0, len(data), self._limit - len(points), 0
+        whole = not place.part
+        longest = end - HEADER
+        append = points.append
+        self._needed = 0
+        while pos <= longest:
+            length = lengths.get(data[pos : pos + HEADER])
+            if length is None:
+                length = self._length(data[pos : pos + HEADER])
+                if length is None:
+                    break
+            i = pos + HEADER
+            stop = i + length
+            if stop + FOOTER > end:
+                self._needed = length + HEADER + FOOTER
+                break
+            # The short way: wall time (09), step (10) of up to 28 bits, and up to the end a summary of
+            # one value. What stands around its number repeats, so it is looked up as a whole.
+            if length >= _SHORTEST and data[i] == 0x09 and data[i + 9] == 0x10 and whole:
+                step, j, byte = data[i + 10], i + 11, 0
+                if step > 127:
+                    byte = data[j]
+                    j += 1
+                    step += (byte << 7) - 128
+                    if byte > 127:
+                        byte = data[j]
+                        j += 1
+                        step += (byte << 14) - 16384
+                        if byte > 127:
+                            byte = data[j]
+                            j += 1
+                            step += (byte << 21) - 2097152
+                tag = _LONG_WAY if byte > 127 else frames.get(data[j : stop - 4])
+                if tag is not None:
+                    value = float32(data, stop - 4)[0]
+                elif head := heads.get(data[j : j + 14 + data[j + 5]]):
+                    tag, size, unpack = head
+                    k = j + 14 + data[j + 5]
+                    rest = data[k + size : stop]
+                    if (rest and not self._only_scalars(rest)) or j + 2 + data[j + 1] != stop:
+                        tag = _LONG_WAY
+                    else:
+                        value = unpack(data, k)[0]
+                else:
+                    tag, value = self._framed(data, j, stop)
+                if tag is _NOT_WANTED:
+                    pos = stop + FOOTER
+                    events += 1
+                    continue
+                if tag is not _LONG_WAY:
+                    at = step + 0.0
+                    if at < tag.last and not self._go_back(at, tag.last):
+                        break
+                    if not room:
+                        self.full = True
+                        break
+                    room -= 1
+                    wall = float64(data, i + 1)[0]
+                    when = wall if 0.0 <= wall < _SANE_TIME else None
+                    append(_new(Point, (tag.name, at, value, when)))
+                    tag.last = at
+                    pos = stop + FOOTER
+                    events += 1
+                    continue
+            if not self._take(data, i, stop, place, last=at_end and stop + FOOTER == end):
+                break
+            room = self._limit - len(points)
+            whole = True
+            pos = stop + FOOTER
+            events += 1
+        self.events += events
+        return pos
+
+    def _framed(self, data: bytes, start: int, stop: int) -> tuple[_Tag, float]:
+        """Read a summary of one value that was not met in this form yet, and remember its form."""
+        single = (
+            data[start] == 0x2A
+            and data[start + 1] == stop - start - 2
+            and data[start + 2] == 0x0A
+            and data[start + 3] == stop - start - 4
+            and data[start + 4] == 0x0A
+        )
+        k = start + 6 + data[start + 5]
+        if not single or k >= stop:
+            return _LONG_WAY, 0.0
+        label = data[start + 6 : k]
+        tag = self._tag(label) or _NOT_WANTED
+        if k + 5 == stop and data[k] == 0x15:
+            if len(self._frames) >= _CACHED:
+                self._frames.clear()
+            self._frames[data[start : stop - 4]] = tag
+            return tag, float32(data, k + 1)[0]
+        form = _TENSORS.get(data[k : k + 8])
+        if tag is _NOT_WANTED:
+            return tag, 0.0
+        if form is None or label in self._others or k + 8 + form.size > stop:
+            return _LONG_WAY, 0.0
+        rest = data[k + 8 + form.size : stop]
+        if rest and not self._only_scalars(rest):
+            return _LONG_WAY, 0.0
+        if len(self._heads) >= _CACHED:
+            self._heads.clear()
+        self._heads[data[start : k + 8]] = (tag, form.size, form.unpack_from)
+        return tag, form.unpack_from(data, k + 8)[0]
+
+    def _only_scalars(self, rest: bytes) -> bool:
+        """Whether what follows a number in its value is the metadata of scalars."""
+        known = self._metadata.get(rest)
+        if known is None:
+            if len(self._metadata) >= _CACHED:
+                self._metadata.clear()
+            known = self._metadata[rest] = _is_of_scalars(rest)
+        return known
+
+    def _take(self, data: bytes, start: int, stop: int, place: Place, *, last: bool) -> bool:
+        """Take a record the long way; False if it must wait."""
+        others = len(self._others)
+        try:
+            event = decode(data, start, stop, self._wants, self._others)
+        except ValueError:
+            if not is_sound(data, start, stop):
+                # Over a network the last record may be seen before its bytes are.
+                if last:
+                    return False
+                self.skipped["corrupt record"] += 1
+            else:
+                self.skipped["record that is no event"] += 1
+            return True
+        if len(self._others) != others:
+            self._heads.clear()
+        step = float(event.step)
+        if event.starts_session and not self._start_session(step):
+            return False
+        values = [(tag, value) for label, value in event.values if (tag := self._tag(label))]
+        if not place.part:
+            highest = max((tag.last for tag, _ in values), default=-math.inf)
+            if step < highest and not self._go_back(step, highest):
+                return False
+        room = self._limit - len(self.points)
+        rest = values[place.part :]
+        self.full = len(rest) > room
+        if self.full and self.points:
+            return False
+        wall = event.wall_time if 0.0 <= event.wall_time < _SANE_TIME else None
+        for tag, value in rest[:room]:
+            self.points.append(Point(tag.name, step, value, wall))
+            tag.last = step
+        place.part = place.part + room if self.full else 0
+        return not self.full
+
+    def _start_session(self, step: float) -> bool:
+        self.keep_seen()
+        if all(last < step for last in self._seen.values()):
+            return True
+        if self.points or self.restart:
+            self.full = True
+            return False
+        self._restart(f"the writer starts again at step {step:.15g}", step)
+        return True
+
+    def _go_back(self, step: float, last: float) -> bool:
+        if self.points or self.restart:
+            self.full = True
+            return False
+        self._restart(f"steps go back from {last:.15g} to {step:.15g}", step)
+        return True
+
+    def _restart(self, reason: str, step: float) -> None:
+        self.restart = Restart(reason, step)
+        self.keep_seen()
+        for name, last in self._seen.items():
+            self._seen[name] = min(last, step)
+        for tag in self._tags.values():
+            if tag is not None:
+                tag.last = min(tag.last, step)
+
+    def _tag(self, label: bytes) -> _Tag | None:
+        if label in self._tags:
+            return self._tags[label]
+        if len(self._tags) >= _CACHED:
+            self._forget()
+        tag = None
+        if self._wants(label):
+            name = label.decode()
+            tag = _Tag(name, -math.inf if self._beside else self._seen.get(name, -math.inf))
+        self._tags[label] = tag
+        return tag
+
+    def _wants(self, label: bytes) -> bool:
+        try:
+            return usable(label.decode(), self._names)
+        except UnicodeDecodeError:
+            return False
+
+    def _forget(self) -> None:
+        self.keep_seen()
+        for cache in (self._tags, self._frames, self._heads):
+            cache.clear()
+
+    def _length(self, header: bytes) -> int | None:
+        """Check a header not met before; None if there is no record yet, or none at all (``broken``)."""
+        if header == _ZEROS:
+            return None
+        length = record_length(header)
+        if length is None:
+            self.broken = True
+            return None
+        if len(self._lengths) >= _CACHED:
+            self._lengths.clear()
+        self._lengths[header] = length
+        return length
+
+
+def _is_of_scalars(metadata: bytes) -> bool:
+    """Whether bytes are the metadata field of a value, naming the plugin for scalars, and no more."""
+    try:
+        found = list(fields(metadata, 0, len(metadata)))
+        return (
+            len(found) == 1
+            and found[0][:2] == (9, 2)
+            and (plugin_of(metadata, *found[0][2:]) in (b"", b"scalars"))
+        )
+    except ValueError:
+        return False
