@@ -100,7 +100,10 @@ def _as_json(_logger: Any, _method: str, event: dict[str, Any]) -> str:
         for key, value in event.items()
     }
     line = {"time": datetime.now().astimezone().isoformat(timespec="milliseconds"), **fields}
-    return orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    try:
+        return orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:  # a text with lone surrogates, which UTF-8 can't hold
+        return json.dumps(line, default=str)
 
 
 def _masked(_logger: Any, _method: str, line: Any) -> str:

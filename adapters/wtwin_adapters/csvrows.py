@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
-from itertools import islice, repeat
+from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from wtwin_adapters.naming import NO_LOSS, ROW_NUMBER, is_loss, usable
@@ -130,20 +131,28 @@ class CsvRows:
             if len(rows) != len(block) + 1:
                 return None
             rows.pop()
-        elif set(map(str.count, block, repeat(delimiter))) == {width - 1}:
-            flat = delimiter.join(block).split(delimiter)
-            return lambda i: flat[i::width]
         else:
+            # Every line end between two delimiters is a cell of its own: those in their places prove
+            # that all lines have the same number of cells.
+            flat = f"{delimiter}\n{delimiter}".join(block).split(delimiter)
+            if len(flat) == len(block) * (width + 1) - 1 and set(flat[width :: width + 1]) <= {
+                "\n"
+            }:
+                return lambda i: flat[i :: width + 1]
             rows = [line.split(delimiter) for line in block]
-        return lambda i: [row[i] if i < len(row) else "" for row in rows]
+        return lambda i: _column(rows, i)
 
     def _numbers(self, cells: list[str]) -> tuple[Sequence[float | None], bool] | None:
         """Read a column and say whether it has gaps; None if it holds anything else than numbers."""
-        try:
-            if "_" not in "".join(cells):
+        if "_" not in "".join(cells):
+            try:
                 return list(map(float, cells)), False
-        except ValueError:
-            pass
+            except ValueError:
+                pass
+            try:
+                return [float(cell) if cell else None for cell in cells], True
+            except ValueError:
+                pass
         comma = self._delimiter == ";"
         values = [_cell(cell, decimal_comma=comma) for cell in cells]
         if UNREADABLE in values:
@@ -240,6 +249,13 @@ class CsvRows:
         if used > len(window) and at_end and not last:
             return [], 0
         return lines[i].replace('"', "").split(self._delimiter), 1
+
+
+def _column(rows: list[list[str]], i: int) -> list[str]:
+    try:
+        return list(map(itemgetter(i), rows))
+    except IndexError:
+        return [row[i] if i < len(row) else "" for row in rows]
 
 
 def _cell(cell: str, *, decimal_comma: bool = False) -> Value:

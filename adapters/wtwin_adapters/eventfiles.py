@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from wtwin_adapters.tfevents import fields
-from wtwin_adapters.tfrecords import HEADER, record_length
+from wtwin_adapters.tfframes import HEADER, record_length
 from wtwin_watch.protocols import Recognition
 
 _MAX_LOOKED_AT = 10_000

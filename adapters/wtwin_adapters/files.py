@@ -16,6 +16,11 @@ def digest(data: bytes) -> str:
     return blake2b(data, digest_size=8).hexdigest()
 
 
+def shown(path: str) -> str:
+    """``path`` as valid Unicode: bytes of a name that aren't UTF-8 are spelt out, as in ``caf\\xe9``."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 def unreadable(path: str, error: OSError) -> SourceError:
     """Say that ``path`` can't be read, why, and what to do about it."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
@@ -24,7 +29,7 @@ def unreadable(path: str, error: OSError) -> SourceError:
         cure = "give the user that runs wtwin-watch the right to read it"
     else:
         cure = "check the disk or mount it lies on"
-    return SourceError(f"{path} can't be read: {error.strerror or error}; {cure}")
+    return SourceError(f"{shown(path)} can't be read: {error.strerror or error}; {cure}")
 
 
 @contextmanager
@@ -37,7 +42,7 @@ def opened(path: str) -> Iterator[int]:
         raise unreadable(path, error) from error
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise SourceError(f"{path} is not a file; the source's path must name log files")
+            raise SourceError(f"{shown(path)} is not a file; the source's path must name log files")
         yield fd
     except OSError as error:
         raise unreadable(path, error) from error

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from wtwin_adapters.files import opened
+from wtwin_adapters.files import opened, shown
 from wtwin_adapters.options import PathOptions
 from wtwin_adapters.recognition import recognise_table
 from wtwin_adapters.tail import AT_REST_S, Tail
@@ -145,7 +145,7 @@ class TabularSource:
         title = stem if extension in EXTENSIONS else run
         if "/" in title:
             return title
-        return f"{os.path.basename(os.path.dirname(path))}/{title}".lstrip("/")
+        return f"{shown(os.path.basename(os.path.dirname(path)))}/{title}".lstrip("/")
 
 
 def _is_log(name: str) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from wtwin_adapters.eventfiles import is_event_file, recognise_events
-from wtwin_adapters.files import digest, opened
+from wtwin_adapters.files import digest, opened, shown, unreadable
 from wtwin_adapters.options import PathOptions
 from wtwin_adapters.tfrecords import Place, Reader
 from wtwin_adapters.tree import Forest
@@ -106,6 +106,7 @@ class TensorBoardSource:
         self._names = options.names
         self._forest = Forest(options.paths, is_event_file, clock)
         self._files: dict[str, list[str]] = {}
+        self._named: frozenset[str] = frozenset()
         self._known: dict[str, tuple[list[Stamp], Run]] = {}
         self._lock = threading.Lock()
 
@@ -123,20 +124,20 @@ class TensorBoardSource:
             found = self._forest.look()
             known, met = self._known, set()
             grouped: dict[str, list[Stamp]] = {}
-            broken = list(found.broken)
             for path in found.files:
                 try:
                     status = os.stat(path)
                 except FileNotFoundError:
                     continue
                 except OSError:
-                    broken.append(path)
-                    continue
-                if (identity := (status.st_dev, status.st_ino)) in met:
-                    continue
-                met.add(identity)
+                    # It stays among the run's files, so that the fetch says what is wrong with it.
+                    stamp: Stamp = (path, 0, 0, 0)
+                else:
+                    if (identity := (status.st_dev, status.st_ino)) in met:
+                        continue
+                    met.add(identity)
+                    stamp = (path, status.st_ino, status.st_size, status.st_mtime_ns)
                 folder = path if path in found.named else os.path.dirname(path)
-                stamp = (path, status.st_ino, status.st_size, status.st_mtime_ns)
                 grouped.setdefault(folder, []).append(stamp)
             self._known, files, runs = {}, {}, []
             for folder, stamps in grouped.items():
@@ -145,11 +146,11 @@ class TensorBoardSource:
                 self._known[folder] = (stamps, run)
                 files[run.key.run] = sorted(stamp[0] for stamp in stamps)
                 runs.append(run)
-            for path in broken:
+            for path in found.broken:
                 run = self._run(path)
-                files[run.key.run] = [path]
-                runs.append(run)
-            self._files = files
+                if files.setdefault(run.key.run, [path]) == [path]:
+                    runs.append(run)
+            self._files, self._named = files, found.named
             return runs
 
     def fetch(self, run: Run, cursor: Cursor | None, limit: int) -> Batch:
@@ -160,8 +161,8 @@ class TensorBoardSource:
         if paths is None:
             raise SourceError(f"{self._forest.path_of(run.key.run)} holds no event files any more")
         plain = [path for path in paths if not path.endswith(".gz")]
-        if not plain:
-            raise SourceError(f"{paths[0]} is compressed; unpack it with gunzip")
+        if not plain and paths[0] in self._named:
+            raise SourceError(f"{shown(paths[0])} is compressed; unpack it with gunzip")
         state, restart = _State(), None
         if cursor is not None:
             if cursor.get("v") == _VERSION:
@@ -189,7 +190,7 @@ class TensorBoardSource:
 
     def _run(self, path: str) -> Run:
         run = self._forest.id_of(path)
-        return Run(RunKey(self._name, run), os.path.basename(path) if run == "." else run)
+        return Run(RunKey(self._name, run), shown(os.path.basename(path)) if run == "." else run)
 
 
 class _Fetch:
@@ -206,7 +207,7 @@ class _Fetch:
         state, reader = self._state, self._reader
         reader.keep_seen()
         state.events += reader.events
-        present = {os.path.basename(path) for path in paths}
+        present = {_name(path) for path in paths}
         state.files = {n: f for n, f in sorted(state.files.items()) if n in present}
         while len(state.files) > _MAX_FILES and next(iter(state.files.values())).size >= 0:
             state.floor = next(iter(state.files))
@@ -228,7 +229,7 @@ class _Fetch:
 
     def _read_all(self, paths: Sequence[str]) -> bool:
         for path in paths:
-            name = os.path.basename(path)
+            name = _name(path)
             file = self._state.files.get(name)
             if file is None and name <= self._state.floor:
                 continue
@@ -236,6 +237,8 @@ class _Fetch:
                 status = os.stat(path)
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                raise unreadable(path, error) from error
             if file and (file.size, file.mtime_ns) == (status.st_size, status.st_mtime_ns):
                 continue
             with opened(path) as fd:
@@ -268,6 +271,10 @@ class _Fetch:
         file.head = digest(os.pread(fd, min(_HEAD, file.place.offset), 0))
         file.size = -1 if reader.full else status.st_size
         file.mtime_ns = status.st_mtime_ns
+
+
+def _name(path: str) -> str:
+    return shown(os.path.basename(path))
 
 
 def _is_same(fd: int, size: int, file: _File) -> bool:

@@ -19,18 +19,15 @@ from dataclasses import dataclass
 
 from wtwin_adapters.naming import usable
 from wtwin_adapters.tfevents import decode, fields, float32, float64, plugin_of
+from wtwin_adapters.tfframes import FOOTER, HEADER, is_sound, record_length
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Point, Restart
 
 MAX_RECORD = 1 << 24
 """A larger record is passed over without being read, in bytes."""
-HEADER = 12
-"""Bytes of a record before its event."""
 _CHUNK = 1 << 19
-_FOOTER = 4
 _ZEROS = bytes(HEADER)
 _CACHED = 4096
-_CHECKED = 1 << 20
 _MAX_BYTES = 1 << 28
 _SHORTEST = 22
 _SANE_TIME = 1e12
@@ -152,8 +149,8 @@ class Reader:
                     break
             i = pos + HEADER
             stop = i + length
-            if stop + _FOOTER > end:
-                self._needed = length + HEADER + _FOOTER
+            if stop + FOOTER > end:
+                self._needed = length + HEADER + FOOTER
                 break
             # The short way: wall time (09), step (10) of up to 28 bits, and up to the end a summary of
             # one value. What stands around its number repeats, so it is looked up as a whole.
@@ -185,7 +182,7 @@ class Reader:
                 else:
                     tag, value = self._framed(data, j, stop)
                 if tag is _NOT_WANTED:
-                    pos = stop + _FOOTER
+                    pos = stop + FOOTER
                     events += 1
                     continue
                 if tag is not _LONG_WAY:
@@ -200,14 +197,14 @@ class Reader:
                     when = wall if 0.0 <= wall < _SANE_TIME else None
                     append(_new(Point, (tag.name, at, value, when)))
                     tag.last = at
-                    pos = stop + _FOOTER
+                    pos = stop + FOOTER
                     events += 1
                     continue
-            if not self._take(data, i, stop, place, last=at_end and stop + _FOOTER == end):
+            if not self._take(data, i, stop, place, last=at_end and stop + FOOTER == end):
                 break
             room = self._limit - len(points)
             whole = True
-            pos = stop + _FOOTER
+            pos = stop + FOOTER
             events += 1
         self.events += events
         return pos
@@ -259,7 +256,7 @@ class Reader:
         try:
             event = decode(data, start, stop, self._wants, self._others)
         except ValueError:
-            if not _checks(data, start, stop):
+            if not is_sound(data, start, stop):
                 # Over a network the last record may be seen before its bytes are.
                 if last:
                     return False
@@ -352,13 +349,6 @@ class Reader:
         return length
 
 
-def record_length(header: bytes) -> int | None:
-    """The length that a record's first twelve bytes tell, or None if no record begins so."""
-    if _masked_crc(header[:8]) != int.from_bytes(header[8:], "little"):
-        return None
-    return int.from_bytes(header[:8], "little")
-
-
 def _is_of_scalars(metadata: bytes) -> bool:
     """Whether bytes are the metadata field of a value, naming the plugin for scalars, and no more."""
     try:
@@ -370,31 +360,3 @@ def _is_of_scalars(metadata: bytes) -> bool:
         )
     except ValueError:
         return False
-
-
-def _checks(data: bytes, start: int, stop: int) -> bool:
-    if stop - start > _CHECKED:
-        return False
-    return _masked_crc(data[start:stop]) == int.from_bytes(data[stop : stop + _FOOTER], "little")
-
-
-def _crc_table() -> list[int]:
-    table = []
-    for i in range(256):
-        crc = i
-        for _ in range(8):
-            crc = (crc >> 1) ^ 0x82F63B78 if crc & 1 else crc >> 1
-        table.append(crc)
-    return table
-
-
-_TABLE = _crc_table()
-
-
-def _masked_crc(data: bytes) -> int:
-    """CRC-32C (Castagnoli), rotated and shifted as TFRecord files store it."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = (crc >> 8) ^ _TABLE[(crc ^ byte) & 255]
-    crc ^= 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

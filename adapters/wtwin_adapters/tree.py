@@ -18,7 +18,7 @@ from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 
-from wtwin_adapters.files import unreadable
+from wtwin_adapters.files import shown, unreadable
 from wtwin_watch.errors import SourceError
 from wtwin_watch.protocols import Clock
 
@@ -156,7 +156,7 @@ class Tree:
             return self._update(Found([self._base], named=frozenset([self._base])))
         if not stat.S_ISDIR(status.st_mode):
             raise SourceError(
-                f"{self._base} is neither a log file nor a folder; correct the source's path"
+                f"{shown(self._base)} is neither a log file nor a folder; correct the source's path"
             )
         return self._walk(self._base)
 
@@ -278,7 +278,7 @@ class Forest:
     def id_of(self, path: str) -> str:
         """Name ``path`` within the source: relative, and always valid Unicode."""
         relative = os.path.relpath(path, self._shared())
-        return os.fsencode(relative).decode("utf-8", "backslashreplace")
+        return shown(relative)
 
     def path_of(self, run: str) -> str:
         """The path that `id_of` gave ``run``, if its name is plain Unicode."""

@@ -71,7 +71,6 @@ def emitted(program):
 
 FAULTS = [
     Fault(status=429, headers={"Retry-After": "1"}),
-    Fault(drop=True),
     Fault(truncate=True),
     Fault(status=302, headers={"Location": f"http://u:{USER_MARK}@127.0.0.1/{PATH_MARK}"}),
 ]

@@ -17,9 +17,9 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory):
+def url():
     pytest.importorskip("psycopg")
-    with postgres.server(tmp_path_factory.mktemp("pg") / "server") as url:
+    with postgres.server() as url:
         yield url
 
 

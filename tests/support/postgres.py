@@ -4,6 +4,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,19 +26,21 @@ def missing():
 
 
 @contextmanager
-def server(folder: Path):
-    """Run a server with its data in ``folder``; gives the URL of an empty database, without a password."""
+def server():
+    """Run a server with its data in a folder of its own; gives the URL of an empty database."""
+    # Not below pytest's folder, which is closed to the server's user.
+    with tempfile.TemporaryDirectory(prefix="wtwin-watch-postgres-") as name:
+        yield from _server(Path(name))
+
+
+def _server(folder):
     programs = find()
     user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
-    folder.mkdir()
     options = {}
     if os.geteuid() == 0:
         account = pwd.getpwnam("postgres")
         os.chown(folder, account.pw_uid, account.pw_gid)
         options = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-        for parent in folder.parents[:-1]:
-            if parent.stat().st_uid == 0 and not parent.stat().st_mode & 0o001:
-                parent.chmod(parent.stat().st_mode | 0o011)
     data = folder / "data"
 
     def call(*command):

@@ -216,19 +216,48 @@ def test_a_folder_that_may_not_be_read_is_an_error():
             (folder / "a").chmod(stat.S_IRWXU)
 
 
-def test_a_compressed_file_is_refused(tmp_path):
+def test_a_file_that_may_not_be_read_for_a_while_is_read_on_afterwards():
+    with unprivileged() as folder:
+        log = EventLog(folder / "a")
+        log.source = source(folder)
+        log.run = "a"
+        log.write(version(), scalars(range(1, 4)))
+        log.read()
+        log.write(scalars(range(4, 6)))
+        log.folder.chmod(0)
+        try:
+            (run,) = log.source.runs()
+            with pytest.raises(SourceError, match="can't be read: Permission denied"):
+                log.source.fetch(run, log.cursor, 10)
+        finally:
+            log.folder.chmod(stat.S_IRWXU)
+
+        (batch,) = log.read()
+
+        assert (steps([batch]), batch.restart) == ([4, 5], None)
+
+
+def test_a_compressed_file_is_refused_where_it_is_named(tmp_path):
+    (tmp_path / "events.out.tfevents.1.gz").write_bytes(b"\x1f\x8b")
+    opened = source(tmp_path / "events.out.tfevents.1.gz")
+    (run,) = opened.runs()
+
+    with pytest.raises(SourceError, match="is compressed; unpack it with gunzip"):
+        opened.fetch(run, None, 10)
+
+
+def test_a_compressed_file_in_a_folder_is_skipped_and_counted(tmp_path):
     log = EventLog(tmp_path)
     log.begin("1.host.gz")
     log.write(b"\x1f\x8b")
-    (run,) = log.source.runs()
-
-    with pytest.raises(SourceError, match="is compressed; unpack it with gunzip"):
-        log.source.fetch(run, None, 10)
-
+    alone = log.read()
     log.begin("2.host")
     log.write(version(), scalar(1, 0.5))
+
     batches = log.read()
-    assert (steps(batches), skipped_of(batches)) == ([1.0], {"compressed file": 1})
+
+    assert skipped_of(alone) == {"compressed file": 1}
+    assert (steps(batches), skipped_of(batches)) == ([1.0], {})
 
 
 def test_a_cursor_stays_small_over_hundreds_of_files(tmp_path):

@@ -1,6 +1,7 @@
 """The engine: what is read is judged once, saved with what follows from it, and told."""
 
 import math
+import time
 from dataclasses import replace
 
 import pytest
@@ -240,6 +241,59 @@ def test_a_run_that_can_be_read_again_goes_on_where_it_stopped(world):
     assert world.store.run_records("memory")[0].points == 40
 
 
+def test_a_run_that_could_not_be_read_and_is_gone_leaves_its_source_well(world):
+    seen(world)
+    seen(world, run="brief")
+    world.source.broken["brief"] = SourceError("no such file")
+    world.source.log("brief", HEALTHY)
+    world.settle(2)
+    assert world.engine.blind == ["memory"]
+    del world.source.logs["brief"]
+    for _ in range(60):
+        world.settle(2)
+
+    assert world.engine.blind == []
+    assert world.outbox() == []
+
+
+def test_a_run_that_cannot_be_read_holds_back_no_alert_of_another(tmp_path):
+    world = World(tmp_path, policy=Policy(for_s=10, cooldown_s=0))
+    seen(world)
+    seen(world, run="poisoned")
+    world.source.log("poisoned", NAN)
+    world.source.log("a", NAN)
+    world.settle(2)
+    world.source.broken["poisoned"] = SourceError("permission denied")
+    world.source.log("poisoned", HEALTHY)
+    world.settle(2)
+    for _ in range(10):
+        world.settle(2)
+
+    assert world.outbox() == [("firing", "a", "nonfinite")]
+    world.store.close()
+
+
+def test_an_error_that_names_a_file_whose_name_is_no_unicode_can_be_stored(world):
+    seen(world)
+    world.source.down = "/runs/caf\udce9 can't be read"
+    world.settle(2)
+
+    assert read_status(world.url.database, 0.0).sources[0].error == "/runs/caf\\udce9 can't be read"
+
+
+def test_a_long_history_leaves_time_for_everything_else(world, monkeypatch):
+    monkeypatch.setattr(engine_module, "FETCH_LIMIT", 1)
+    world.source.log("a", HEALTHY * 20)
+    deadline = time.monotonic() + 20
+    turns = 0
+    while not world.engine.answered or world.engine.busy:
+        assert time.monotonic() < deadline
+        world.engine.turn(0.05)
+        turns += 1
+
+    assert turns >= 400 / engine_module.QUEUE_SIZE
+
+
 def test_an_adapter_that_fails_unexpectedly_shows_its_error_class_but_not_its_text(world):
     seen(world)
     world.source.broken["a"] = RuntimeError("https://user:secret@host")
@@ -305,6 +359,26 @@ def test_a_state_that_cannot_be_written_loses_nothing_and_is_written_later(world
     assert [event for event, _, _ in world.outbox()] == ["firing", "resolved"]
 
 
+def test_while_the_state_cannot_be_written_memory_does_not_grow(world, monkeypatch):
+    seen(world)
+    write = world.store.save
+    sizes = []
+
+    def full(checkpoints, now):
+        sizes.append(len(checkpoints))
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(world.store, "save", full)
+    for _ in range(20):
+        world.source.log("a", HEALTHY)
+        world.settle(61)
+    assert max(sizes) == 1
+    monkeypatch.setattr(world.store, "save", write)
+    world.settle(61)
+
+    assert world.store.run_records("memory")[0].points == 20 * 21
+
+
 def test_an_engine_whose_place_was_taken_stops(world, monkeypatch):
     seen(world)
 
@@ -361,6 +435,43 @@ def test_other_settings_of_the_detector_read_the_history_anew(world):
     world.settle()
 
     assert world.source.fetches[fetches] == ("a", None)
+
+
+@pytest.mark.parametrize(
+    ("later", "told"),
+    [([], ["firing"]), (RECOVERED, ["firing", "resolved"])],
+    ids=["still wrong", "well again"],
+)
+def test_an_alert_that_is_open_when_the_settings_change_is_told_once_with_its_end(
+    world, later, told
+):
+    seen(world, NAN + RECOVERED)
+    world.source.log("a", NAN)
+    world.settle(2)
+    world.engine.close()
+    world.kill()
+    world.source.log("a", later)
+    world.start(detector=ClassicOptions(alpha=3.0))
+    world.settle()
+    assert [event for event, _, _ in world.outbox()] == told
+    world.source.log("a", RECOVERED)
+    world.settle(2)
+
+    assert [event for event, _, _ in world.outbox()] == ["firing", "resolved"]
+
+
+def test_an_alert_that_other_settings_do_not_see_ends(world):
+    seen(world, [2.0 * step**-0.5 + 0.02 * math.sin(step**2) for step in range(1, 400)])
+    world.source.log("a", [3.0 + 0.02 * math.sin(step**2) for step in range(20)])
+    world.settle(2)
+    assert world.outbox() == [("firing", "a", "drift")]
+    world.engine.close()
+    world.kill()
+    world.start(detector=ClassicOptions(alpha=1e6))
+    world.settle()
+
+    assert world.outbox() == [("firing", "a", "drift"), ("resolved", "a", "drift")]
+    assert world.engine.firing == 0
 
 
 def test_looking_once_looks_once(world):

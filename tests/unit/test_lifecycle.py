@@ -131,6 +131,24 @@ def test_within_the_cooldown_an_alert_that_comes_back_waits_until_the_cooldown_i
     assert world.told[2:] == [(Event.FIRING, "alert-2")]
 
 
+def test_a_clock_that_is_set_back_prolongs_no_wait():
+    world = World(Policy(for_s=60.0, cooldown_s=600.0))
+    world.now = 1e9
+    world.see(DRIFT)
+    world.wait(-86_400)
+    world.wait(60)
+    world.see(DRIFT_ENDS)
+    assert [event for event, _ in world.told] == [Event.FIRING, Event.RESOLVED]
+    world.wait(-86_400)
+    world.see(DRIFT)
+    world.wait(-86_400)
+    world.wait(599)
+    assert len(world.told) == 2
+    world.wait(1)
+
+    assert [event for event, _ in world.told] == [Event.FIRING, Event.RESOLVED, Event.FIRING]
+
+
 def test_within_the_cooldown_a_more_severe_alert_fires_at_once():
     world = World(Policy(for_s=0, cooldown_s=600))
     world.see(DRIFT)

@@ -46,6 +46,10 @@ def test_json_is_one_object_a_line_and_keeps_nan():
     }
 
 
+def test_json_can_hold_a_name_of_a_file_that_is_no_unicode():
+    assert json.loads(written("json", path="caf\udce9"))["path"] == "caf\udce9"
+
+
 @pytest.mark.parametrize("style", ["text", "json"])
 @pytest.mark.parametrize("secret", ["hunter22", 'with "quotes" and \\', "sécrèt-ü", "a b&c/d"])
 def test_secrets_are_masked_wherever_they_stand(style: str, secret: str):

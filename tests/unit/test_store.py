@@ -76,11 +76,28 @@ def test_the_latest_alert_of_each_family_is_found_open_or_not(store):
     }
 
 
+def test_an_open_alert_is_the_latest_even_where_the_clock_was_set_back(store):
+    before = make_alert("1", started_at=9e9, state=AlertState.RESOLVED)
+    after = make_alert("2", started_at=2.0)
+    store.save([make_checkpoint(alert=alert) for alert in (before, after)], NOW)
+
+    assert store.latest_alerts("logs")[RUN.key][Family.LOSS].id == "2"
+
+
+def test_what_was_written_though_nobody_waited_for_it_can_be_written_again(store):
+    checkpoint = make_checkpoint(make_entry("n1"), make_entry("n2", "other"))
+    store.save([checkpoint], NOW)
+
+    store.save([checkpoint], NOW)
+
+    assert store.waiting(["oncall", "other"]) == 2
+
+
 def test_a_checkpoint_that_fails_leaves_nothing_of_itself_behind(store):
     good = make_checkpoint(make_entry("n1"), cursor={"v": 1})
     store.save([good], NOW)
-    # The second notification repeats the key of the first: the whole piece of work is undone.
-    bad = make_checkpoint(make_entry("n1"), cursor={"v": 2}, alert=make_alert("a2"))
+    # Its notification can't be written: the whole piece of work is undone.
+    bad = make_checkpoint(make_entry("n2", None), cursor={"v": 2}, alert=make_alert("a2"))
 
     with pytest.raises(sa.exc.IntegrityError):
         store.save([bad], NOW)

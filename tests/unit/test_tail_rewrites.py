@@ -129,7 +129,7 @@ def test_a_rewrite_caught_half_way_is_waited_for(log):
     log.rewrite("step,loss,val_loss\n" + rows(range(30)).replace("\n", ",\n"))
 
     def finish():
-        time.sleep(0.1)
+        time.sleep(0.05)
         log.write(rows(range(30, 102)).replace("\n", ",\n"))
 
     writer = threading.Thread(target=finish)

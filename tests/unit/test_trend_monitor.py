@@ -341,3 +341,20 @@ def test_restored_settings_may_be_replaced() -> None:
 def test_columns_of_unequal_length_are_refused() -> None:
     with pytest.raises(ValueError, match="same length"):
         TrendMonitor().update_many([1.0, 2.0], [1.0])
+
+
+def test_a_long_log_in_columns_gives_what_the_stream_gives() -> None:
+    losses = curve(14_000)
+    losses[6000:] += 0.5 * np.exp(-np.arange(8000) / 20)
+    losses[12_000:] += 0.1 * np.minimum(1.0, np.arange(2000) / 500)
+    steps = np.arange(1, 14_001)
+
+    stream, batch = watched(losses), TrendMonitor()
+    rows = batch.update_many(steps, losses)
+
+    for name in ("D", "W", "l_pred"):
+        column = [getattr(state, name) for state in stream.history]
+        np.testing.assert_allclose(rows[name], column, rtol=1e-9, atol=1e-9, err_msg=name)
+    assert rows["alert"].tolist() == [state.alert for state in stream.history]
+    assert kinds(batch) == kinds(stream) == [("spike", "recovered"), ("drift", None)]
+    assert batch.first_alert_step() == stream.first_alert_step()

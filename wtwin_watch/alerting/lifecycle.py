@@ -99,8 +99,11 @@ def advance(alerts: Alerts, now: float, policy: Policy) -> tuple[Alerts, list[Tr
     """Fire the pending alerts whose time has come."""
     latest = dict(alerts)
     transitions = []
-    for family, alert in alerts.items():
-        if alert.state is AlertState.PENDING and now >= _fires_at(alert, policy):
+    for family, known in alerts.items():
+        if known.state is not AlertState.PENDING:
+            continue
+        alert = latest[family] = _in_time(known, now, policy)
+        if now >= _fires_at(alert, policy):
             fired = _fire(alert, Reason.LASTED, now)
             latest[family] = fired.alert
             transitions.append(fired)
@@ -136,7 +139,7 @@ def _begin(previous: Alert | None, begun: Alert, now: float, policy: Policy) -> 
     if begun.quiet:
         fired = replace(begun, state=AlertState.FIRING, fired_at=now)
         return [Transition(fired, Reason.HISTORY, now)]
-    until = _cooldown_end(previous, begun.severity, policy)
+    until = _cooldown_end(previous, begun.severity, now, policy)
     if until > now:
         return [Transition(replace(begun, held_until=until), Reason.COOLDOWN, now)]
     if now >= _fires_at(begun, policy):
@@ -176,11 +179,22 @@ def _fire(alert: Alert, reason: Reason, now: float) -> Transition:
     return Transition(fired, reason, now, Event.FIRING)
 
 
+def _in_time(alert: Alert, now: float, policy: Policy) -> Alert:
+    """A pending alert whose times a clock that was set back can't have put far ahead."""
+    held_until = alert.held_until
+    if held_until is not None:
+        held_until = min(held_until, now + policy.cooldown_s)
+    started_at = min(alert.started_at, now)
+    if (started_at, held_until) == (alert.started_at, alert.held_until):
+        return alert
+    return replace(alert, started_at=started_at, held_until=held_until)
+
+
 def _fires_at(alert: Alert, policy: Policy) -> float:
     return max(alert.started_at + policy.for_s, alert.held_until or 0.0)
 
 
-def _cooldown_end(previous: Alert | None, severity: Severity, policy: Policy) -> float:
+def _cooldown_end(previous: Alert | None, severity: Severity, now: float, policy: Policy) -> float:
     """Until when a new alert after ``previous`` waits; an episode nobody was told of starts no cooldown."""
     if (
         previous is None
@@ -191,4 +205,4 @@ def _cooldown_end(previous: Alert | None, severity: Severity, policy: Policy) ->
         return 0.0
     if _WEIGHT[severity] > _WEIGHT[previous.severity]:
         return 0.0
-    return previous.resolved_at + policy.cooldown_s
+    return min(previous.resolved_at, now) + policy.cooldown_s

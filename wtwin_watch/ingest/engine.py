@@ -14,7 +14,7 @@ import queue
 import random
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -140,10 +140,7 @@ class Engine:
             except SnapshotError as error:
                 log.warning("history read anew", run=str(record.run.key), reason=str(error))
                 run = self._begin(record.run, watched.judging)
-                run.alerts = {
-                    family: replace(alert, quiet=True) if alert.open else alert
-                    for family, alert in families.items()
-                }
+                run.alerts = families
             watched.runs[record.run.key.run] = run
         self._sources[name] = watched
 
@@ -152,16 +149,20 @@ class Engine:
         self._hints.add(name)
 
     def turn(self, wait_s: float) -> None:
-        """Do what is due, wait up to ``wait_s`` for an outcome, and take those that are there."""
+        """Do what is due, wait up to ``wait_s`` for an outcome, and take those that are there.
+
+        A queueful at most: while a long history is read there is always another one, and the routine,
+        the heartbeat and the request to stop can't wait for its end.
+        """
         self._start_looks()
-        try:
-            name, outcome = self._inbox.get(timeout=min(wait_s, self._until_next_look()))
-            while True:
-                if outcome is not None:
-                    self._take(self._sources[name], outcome)
-                name, outcome = self._inbox.get_nowait()
-        except queue.Empty:
-            pass
+        wait_s = min(wait_s, self._until_next_look())
+        for taken in range(QUEUE_SIZE):
+            try:
+                name, outcome = self._inbox.get(block=taken == 0, timeout=wait_s)
+            except queue.Empty:
+                break
+            if outcome is not None:
+                self._take(self._sources[name], outcome)
         self._routine()
 
     @property
@@ -264,6 +265,11 @@ class Engine:
             return
         watched.failures = 0
         self._events.watch(watched.name, watched.source.roots(), partial(self._wake, watched.name))
+        listed = {found.key.run for found in outcome.value}
+        for gone in watched.failing.keys() - listed:
+            # What isn't there any more can't be read, and nothing is wrong with that.
+            lost = watched.failing.pop(gone)
+            lost.failures, lost.error, lost.dirty = 0, None, True
         for found in outcome.value:
             run = watched.runs.get(found.key.run)
             if run is None:
@@ -425,7 +431,11 @@ class Engine:
         self._unsaved.append(Checkpoint(record, tuple(transitions), tuple(entries)))
 
     def _save(self) -> None:
-        """Write what is to be written. Where that fails it stays queued, in order, and is tried again."""
+        """Write what is to be written.
+
+        Where that fails, what changed about alerts stays queued, in order, and is tried again soon. A
+        run that only moved is saved with its next checkpoint, so that a full disk doesn't fill memory.
+        """
         if not self._unsaved or self._clock.monotonic() < self._save_again_at:
             return
         try:
@@ -435,6 +445,11 @@ class Engine:
         except StoreError as error:
             log.error("state not saved, trying again", error=str(error), retry_in_s=SAVE_AGAIN_S)
             self._save_again_at = self._clock.monotonic() + SAVE_AGAIN_S
+            for checkpoint in self._unsaved:
+                if checkpoint.record is not None and not checkpoint.transitions:
+                    key = checkpoint.record.run.key
+                    self._sources[key.source].runs[key.run].dirty = True
+            self._unsaved = [c for c in self._unsaved if c.transitions]
             return
         if any(checkpoint.notifications for checkpoint in self._unsaved):
             self._told()
@@ -454,10 +469,9 @@ class Engine:
             for ticket in late & watched.fetches.keys():
                 self._take(watched, Outcome(ticket, error=SourceError(text)))
             for run in watched.runs.values():
-                # A source that can't be read freezes its runs: time alone changes nothing then.
-                moved = (
-                    [] if watched.health.problem else run.advance(self._clock.time(), self._policy)
-                )
+                # What can't be read is frozen: time alone changes nothing then.
+                frozen = watched.failures > 0 or run.error is not None
+                moved = [] if frozen else run.advance(self._clock.time(), self._policy)
                 if moved or (run.dirty and now - run.saved_at >= SAVE_EVERY_S):
                     self._checkpoint(run, moved)
             if watched.health.problem:
@@ -476,6 +490,7 @@ def _new_id() -> str:
 def _words(error: Exception) -> str:
     """What went wrong, in words; of an unexpected error the class alone, since its text may hold anything."""
     if isinstance(error, SourceError):
-        return str(error)
+        # A name of a file may hold bytes that are no Unicode; what is stored and sent can't.
+        return str(error).encode("utf-8", "backslashreplace").decode()
     log.error("adapter failed", exc_info=error)
     return f"the adapter failed: {type(error).__name__}"

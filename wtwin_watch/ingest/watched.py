@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from wtwin_watch.alerting import lifecycle
@@ -14,6 +14,8 @@ from wtwin_watch.model import Alert, Batch, Cursor, Family, Run
 from wtwin_watch.monitor.options import DetectorOptions
 from wtwin_watch.monitor.run import RunMonitor
 from wtwin_watch.store import RunRecord
+
+_JUDGED_ANEW = "The whole log was judged anew, and as the detector is set now there is no alert."
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,9 @@ class WatchedRun:
         if batch.restart is not None:
             detections += self.monitor.restart(batch.restart.step, batch.restart.reason)
         detections += self.monitor.feed(batch.points)
+        if self.backlog:
+            carried = self._carried()
+            detections = [d for d in detections if d.family not in carried]
         alerts, transitions = lifecycle.step(
             self.run.key, self.alerts, detections, now, policy, new_id, quiet=self.backlog
         )
@@ -83,7 +88,15 @@ class WatchedRun:
             activity = self.run.last_activity
             old = activity is not None and now - activity > old_after_s
             alerts, told = lifecycle.end_of_backlog(alerts, now, policy, old)
-            transitions += told
+            over = [
+                replace(
+                    alert.detection, active=False, step=self.monitor.last_step, summary=_JUDGED_ANEW
+                )
+                for family, alert in carried.items()
+                if family not in self.monitor.active
+            ]
+            alerts, ended = lifecycle.step(self.run.key, alerts, over, now, policy, new_id)
+            transitions += [*told, *ended]
         self.alerts = dict(alerts)
         self.dirty |= bool(transitions or batch.points) or batch.cursor != self.cursor
         self.cursor = batch.cursor
@@ -93,8 +106,16 @@ class WatchedRun:
             self.skipped[reason] = self.skipped.get(reason, 0) + count
         return transitions
 
+    def _carried(self) -> dict[Family, Alert]:
+        """Alerts that were open before the history is read anew: its end decides about them."""
+        return {
+            family: alert for family, alert in self.alerts.items() if alert.open and not alert.quiet
+        }
+
     def advance(self, now: float, policy: Policy) -> list[Transition]:
         """Let time fire what is pending."""
+        if self.backlog:
+            return []
         alerts, transitions = lifecycle.advance(self.alerts, now, policy)
         self.alerts = dict(alerts)
         return transitions

@@ -47,6 +47,8 @@ class Workers:
         self._lock = threading.Lock()
         self._started: dict[int, float] = {}
         self._given_up: set[int] = set()
+        self._missing = 0
+        """Threads that hang and were not replaced."""
         for _ in range(size):
             self._start_thread()
 
@@ -68,6 +70,7 @@ class Workers:
                 del self._started[ticket]
                 self._given_up.add(ticket)
             replaced = len(late) if len(self._given_up) <= MOST_GIVEN_UP else 0
+            self._missing += len(late) - replaced
         for _ in range(replaced):
             self._start_thread()
         return late
@@ -99,6 +102,10 @@ class Workers:
                 self._started.pop(ticket, None)
                 given_up = ticket in self._given_up
                 self._given_up.discard(ticket)
-            if given_up:
+                stays = not given_up or self._missing > 0
+                if given_up and stays:
+                    self._missing -= 1
+            if not stays:
                 return  # another thread has taken this one's place
-            self._deliver(outcome)
+            if not given_up:
+                self._deliver(outcome)

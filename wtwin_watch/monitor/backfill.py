@@ -118,7 +118,9 @@ class Attempt:
         xs = self.clock.reshape(-1, BLOCK).sum(axis=1) / BLOCK
         levels = evidence.levels
         self.tests = Tests(levels, xs, self.means, evidence.flatten, evidence.min_effect)
-        evidence.fast_a = self.tests.learn(levels, evidence.fast_a, self.floor[self.ends] ** 2)
+        evidence.fast_a = self.tests.learn(
+            levels, evidence.fast_a, self.floor[self.ends] ** 2, self.ad[self.ends]
+        )
         for level, half in zip(levels, self.tests.left, strict=True):
             level.half = half
         evidence.top = max(q for q, level in enumerate(levels) if level.blocks.count)

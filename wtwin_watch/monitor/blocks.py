@@ -16,7 +16,7 @@ RING = 108
 SLACK = 32
 REBASE = 256
 """After so many blocks the sums are built anew about the latest block, so rounding stays bounded."""
-SPREAD = 1.0
+SPREAD = 0.25
 """So far from the origin in x the sums would cancel too many digits, and are built anew."""
 NEAR = 0.5
 """A reference reaches back so far in x."""

@@ -43,6 +43,11 @@ class Board:
         others = tuple(one.summary for one in findings.values() if one is not lead)
         return [replace(lead, step=found.step, evidence=lead.evidence + others)]
 
+    @property
+    def active(self) -> frozenset[Family]:
+        """The families in which something is open."""
+        return frozenset(self._open)
+
     def end(self, summary: str, step: float | None) -> list[Detection]:
         """Forget everything; return the ends of what was open, with ``summary`` as the reason."""
         ended = [

@@ -18,6 +18,7 @@ from wtwin_watch.monitor.evidence import (
     BLOCK,
     CLIP,
     MID_WINDOW,
+    ROUNDING,
     SD_OF_DIFFERENCE,
     SD_OF_MEAN_ABS,
     SMALLEST,
@@ -100,19 +101,27 @@ class Events:
 
 
 def learn_column(
-    level: Level, q: int, x: Floats, y: Floats, new: int, noise: Floats | None, fast: float
+    level: Level,
+    q: int,
+    x: Floats,
+    y: Floats,
+    new: int,
+    noise: Floats | None,
+    fast: float,
+    least: Floats,
 ) -> tuple[Floats, Floats]:
     """Do what `Level.learn` does for each of the last ``new`` blocks of ``x`` and ``y``.
 
-    ``noise``: level 0's noise at each of them, None for level 0 itself, which has a ``fast`` scale beside it.
-    Returns what was known after each, as rows for `Tests.know`, the first row before them all, and the
-    fast scale after each.
+    ``noise``: level 0's noise at each of them, None for level 0 itself, which has a ``fast`` scale beside
+    it. ``least``: a difference below this is rounding. Returns what was known after each, as rows for
+    `Tests.learn`, the first row before them all, and the fast scale after each.
     """
     first = max(len(x) - new - 3, 0)
     x, y = x[first:], y[first:]
     span = x[3:] - x[:-3]
     d = np.abs(y[3:] - 3.0 * y[2:-1] + 3.0 * y[1:-2] - y[:-3]) / THIRD_DIFFERENCE
     missing = new - len(d)
+    d = np.where(d < least[missing:], 0.0, d)
     rows = [(level.a, level.c, level.r, level.r_count, level.r2, level.r2_count)] * (missing + 1)
     fasts = [fast] * missing
     noises = [0.0] * len(d) if noise is None else noise[missing:].tolist()
@@ -194,10 +203,10 @@ class Tests:
             when = came[1:even:2]
             xs, ys = 0.5 * (xs[1:even:2] + xs[0:even:2]), 0.5 * (ys[1:even:2] + ys[0:even:2])
 
-    def learn(self, levels: list[Level], fast: float, floor: Floats) -> float:
+    def learn(self, levels: list[Level], fast: float, floor: Floats, ad: Floats) -> float:
         """Learn the noise of all levels, block by block; return level 0's fast-moving scale after them.
 
-        ``floor``: the least variance after each block of level 0.
+        ``floor``: the least variance after each block of level 0, ``ad`` the noise of neighbours there.
         """
         self.columns = []
         known: list[Floats] = []
@@ -209,7 +218,9 @@ class Tests:
             self.columns.append((x, y))
             new = len(self.when[q])
             other = None if noise is None else noise[self.when[q]]
-            rows, after = learn_column(level, q, x, y, new, other, fast)
+            rows, after = learn_column(
+                level, q, x, y, new, other, fast, ROUNDING * ad[self.when[q]]
+            )
             known.append(rows)
             if noise is None:
                 fasts = after

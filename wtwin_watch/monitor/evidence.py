@@ -46,6 +46,8 @@ SD_OF_DIFFERENCE = 0.8862
 SD_OF_RECENT = SD_OF_DIFFERENCE / 0.9
 SD_OF_MEAN_ABS = 1.2533
 SQRT12 = math.sqrt(12.0)
+ROUNDING = 1e-9
+"""Block means that differ by less than so many ``ad`` are the same."""
 FINEST = (12, 6, 4, 2, 1)
 WINDOWS = [windows(FINEST, 0)] + [windows((12, 8, 6), q) for q in range(1, LEVELS)]
 MID_WINDOW = 4
@@ -355,12 +357,13 @@ class Evidence:
         """Hand the block up as far as halves meet; return the highest level that received one."""
         levels = self.levels
         noise = 0.0
+        least = ROUNDING * self.ad
         for q, level in enumerate(levels):
             level.blocks.push(x, y)
             if q:
-                level.learn(q, noise, 0.0)
+                level.learn(q, noise, 0.0, least)
             else:
-                self.fast_a = level.learn(0, 0.0, self.fast_a)
+                self.fast_a = level.learn(0, 0.0, self.fast_a, least)
                 noise = max(level.a, self.fast_a)
             half = level.half
             if half is None or q == LEVELS - 1:

@@ -71,6 +71,7 @@ class Pace:
 
     def __init__(self) -> None:
         self.points = 0
+        """How many points there were, as whoever calls `advance` counts them."""
         self.last = math.nan
         """The latest step."""
         self.origin = 0.0
@@ -102,11 +103,10 @@ class Pace:
 
     def advance(self, step: float, lr: float | None) -> Course:
         """Follow the run to ``step``; say whether it went on."""
-        self.points += 1
-        if self.points == 1:
+        if not self.begun:
             return self._begin(step, lr)
         diff = step - self.last
-        if diff < 0.0:
+        if diff < 0.0 and not (self.by_lr and not self.first_lr):
             return Course.BACK
         self.last = step
         course = Course.ON
@@ -121,6 +121,11 @@ class Pace:
             return Course.SKIP
         self.waiting.append(self.total if self.by_lr else step - self.origin)
         return course
+
+    @property
+    def begun(self) -> bool:
+        """Whether there was any point."""
+        return not math.isnan(self.last)
 
     def _begin(self, step: float, lr: float | None) -> Course:
         self.last = step

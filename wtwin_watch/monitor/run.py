@@ -136,6 +136,11 @@ class RunMonitor:
         return ended
 
     @property
+    def active(self) -> frozenset[Family]:
+        """What is wrong now: the families whose last detection began something."""
+        return self._board.active
+
+    @property
     def roles(self) -> dict[Role, str]:
         """Which metric plays which role, of those seen; the loss from when it is chosen."""
         roles = choose(self._seen, self._names)

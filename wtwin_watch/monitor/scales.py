@@ -89,10 +89,10 @@ class Level:
             setattr(level, name, int(number) if name in COUNTS else number)
         return level
 
-    def learn(self, q: int, noise: float, fast: float) -> float:
+    def learn(self, q: int, noise: float, fast: float, least: float) -> float:
         """Learn from the last four blocks; return level 0's fast-moving scale ``fast``, updated for q = 0.
 
-        ``noise``: the noise of level 0's block means.
+        ``noise``: the noise of level 0's block means. ``least``: a difference below this is rounding.
         """
         blocks = self.blocks
         if blocks.size < 4:
@@ -104,6 +104,8 @@ class Level:
             return fast
         y4, y3, y2, y1, y0 = sy[-5:]
         d = abs(y0 - 4.0 * y1 + 6.0 * y2 - 4.0 * y3 + y4) / THIRD_DIFFERENCE
+        if d < least:
+            d = 0.0
         if span < STEADY_SPAN:
             fast = self._learn_steady(d, q, fast)
         if q and noise > 0.0:

@@ -113,6 +113,7 @@ class TrendMonitor:
         self._history: deque[WTwinState] | list[WTwinState] = (
             [] if self.history_limit is None else deque(maxlen=self.history_limit)
         )
+        self._keeps = self.history_limit != 0
         self._stored = 0
         self._first_alert: tuple[int, float] | None = None
         self._ledger = Ledger()
@@ -122,7 +123,6 @@ class TrendMonitor:
         self._frozen: Episode | None = None
         self._closed: tuple[int, int, int] | None = None
         """The last rise that ended by itself: its number, when in points, and how many it had lasted."""
-        self._points = 0
         self._begin_run()
 
     def _begin_run(self) -> None:
@@ -151,33 +151,56 @@ class TrendMonitor:
         same place. ``lr``: the learning rate, if the run logs one from its first point on. A point whose
         step is no finite number is passed over.
         """
+        pace = self._pace
+        # What goes its ordinary way is done here, at once; all else in `_judge`.
+        if (
+            self._calm
+            and step - pace.last == pace.calm_stride
+            and loss != self._value
+            and -LARGEST <= loss <= LARGEST
+            and type(loss) is float
+        ):
+            pace.last = step
+            pace.waiting.append(step - pace.origin)
+            self._value = loss
+            evidence = self._evidence
+            found = evidence.push(loss)
+            if len(evidence.values) >= evidence.block:
+                self._finish_block(step, loss)
+            found = max(found, evidence.E)
+            if found > self._h:
+                self._alarm(step, loss, found)
+                state = self._state(step, loss, evidence.expected, math.sqrt(2.0 * found))
+                if self._first_alert is None:
+                    self._first_alert = (self._stored, step)
+            else:
+                d = math.sqrt(2.0 * found)
+                t = self._T
+                state = _new_state(
+                    WTwinState, (step, loss, evidence.expected, d, 1.0, t, d - t, False)
+                )
+        else:
+            state = self._rarely(step, loss, lr)
+        self._stored += 1
+        if self._keeps:
+            self._history.append(state)
+        return state
+
+    def _rarely(self, step: float, loss: float, lr: float | None) -> WTwinState:
+        """Judge a point that may be anything."""
         if type(loss) is not float:
             loss = float(loss)
         if type(step) is not float and type(step) is not int:
             step = float(step)
-        pace = self._pace
-        # What goes its ordinary way is done here, at once; all else in `_judge`.
-        if self._calm and step - pace.last == pace.calm_stride and loss != self._value:
-            if -LARGEST <= loss <= LARGEST:
-                pace.last = step
-                pace.points += 1
-                pace.waiting.append(step - pace.origin)
-                self._points += 1
-                self._value = loss
-                state = self._weigh(step, loss, loss)
-            else:
-                state = self._judge(step, loss, lr)
-        else:
-            state = self._judge(step, loss, lr)
-            self._calm = (
-                self._same == 0
-                and self._differed
-                and not (pace.holding or self._rise or self._nonfinite or self._frozen)
-            )
-        if state[7] and self._first_alert is None:
+        state = self._judge(step, loss, lr)
+        if state.alert and self._first_alert is None:
             self._first_alert = (self._stored, step)
-        self._stored += 1
-        self._history.append(state)
+        self._calm = (
+            self._same == 0
+            and self._differed
+            and self.ready
+            and not (self._pace.holding or self._rise or self._nonfinite or self._frozen)
+        )
         return state
 
     def update_many(
@@ -248,23 +271,20 @@ class TrendMonitor:
         else:
             return 0, LEAST // 2
         self._repeats += int(same[:room].sum())
-        self._points += room
         self._stored += room
         self._value = float(losses[-1])
-        pace.points += room
         pace.last = float(steps[-1])
         d = np.sqrt(2.0 * stretch.evidence)
         rows = out[:room]
         rows["step"], rows["l_obs"], rows["l_pred"], rows["D"] = steps, losses, stretch.expected, d
         rows["Q"], rows["T"], rows["W"], rows["alert"] = 1.0, self._T, d - self._T, False
-        if self.history_limit != 0:
+        if self._keeps:
             self._history.extend(map(WTwinState._make, rows.tolist()))
         return room, 0
 
     def _judge(self, step: float, loss: float, lr: float | None) -> WTwinState:
         if not -LARGEST_STEP <= step <= LARGEST_STEP:
             return self._state(step, loss, math.nan, 0.0)
-        self._points += 1
         y = loss
         if not -LARGEST <= loss <= LARGEST:
             if not math.isfinite(loss):
@@ -273,8 +293,9 @@ class TrendMonitor:
         if self._nonfinite is not None:
             self._count_finite(step)
         pace = self._pace
-        if pace.points == 0:
+        if not pace.begun:
             self._choose_clock(lr)
+        pace.points = self._stored
         course = pace.advance(step, lr)
         if course is not Course.ON:
             if course is Course.SKIP:
@@ -304,7 +325,7 @@ class TrendMonitor:
         found = evidence.E
         found = max(found, fast)
         if found > self._h and self._rise is None:
-            self._alarm(step, y, found, fast)
+            self._alarm(step, y, found)
         t = self._T
         if self._rise is not None or self._nonfinite is not None:
             return self._state(step, loss, evidence.expected, math.sqrt(2.0 * found))
@@ -336,22 +357,22 @@ class TrendMonitor:
 
     # -- the beginning and the end of a rise -------------------------------------------------------
 
-    def _alarm(self, step: float, y: float, found: float, fast: float) -> None:
+    def _alarm(self, step: float, y: float, found: float) -> None:
         """Find out which test saw the rise, and what by it is its beginning."""
         evidence, pace = self._evidence, self._pace
         jump = False
-        if evidence.best is not None and fast <= evidence.E:
+        if evidence.best is not None and found <= evidence.E:
             q, window, result = evidence.best
             forecast, excess = as_forecast(result, evidence.flatten), result[-1]
             age = window.m * evidence.block << q
             onset = pace.step_at(forecast.edge)
             x = forecast.edge
-        elif fast <= evidence.S or evidence.mid is None:
+        elif found <= evidence.S or evidence.mid is None:
             jump, age, excess = True, JUMP_AGE, y - evidence.base
             x, onset = pace.back(age)
             forecast = Forecast(x, evidence.base, 0.0, x, x, 0.0)
         else:
-            age, mean = evidence.climb(fast)
+            age, mean = evidence.climb(found)
             excess = mean * evidence.msd
             x, onset = pace.back(age)
             forecast = as_forecast(evidence.mid, evidence.flatten)
@@ -390,14 +411,14 @@ class TrendMonitor:
         if self._closed is None:
             return None
         number, at, lasted = self._closed
-        if self._points - at > max(REOPEN_WITHIN, lasted):
+        if self._stored - at > max(REOPEN_WITHIN, lasted):
             return None
         return next((episode for episode in self._ledger.ended if episode.number == number), None)
 
     def _follow(self, rise: Rise, step: float, loss: float, y: float) -> WTwinState:
         """One more point of an alert."""
         if rise.step(y):
-            outcome = rise.look(self._pace.block_x()[0], self._points)
+            outcome = rise.look(self._pace.block_x()[0], self._stored)
             if outcome is None:
                 kind = rise.kind()
                 if kind != rise.episode.kind:
@@ -415,7 +436,7 @@ class TrendMonitor:
         kind = rise.episode.kind
         if outcome == RECOVERED:
             kind = SPIKE if rise.age <= SHORT else TRANSIENT
-            self._closed = (rise.episode.number, self._points, rise.lasted)
+            self._closed = (rise.episode.number, self._stored, rise.lasted)
         self._ledger.end(rise.now(kind, y, 0.0), step, outcome)
         evidence = self._evidence
         self._pace.waiting.clear()
@@ -477,7 +498,7 @@ class TrendMonitor:
             return
         # A rounded log repeats itself often, most where its level lies in the middle of a step.
         evidence = self._evidence
-        often = (self._repeats + 1) / (self._points + SAME_PRIOR)
+        often = (self._repeats + 1) / (self._stored + SAME_PRIOR)
         sd = evidence.sd
         if sd > 0.0 and evidence.quantum < math.inf:
             often = max(often, math.erf(evidence.quantum / (2.0 * math.sqrt(2.0) * sd)))
@@ -703,6 +724,6 @@ class TrendMonitor:
 SETTINGS = ("far", "min_effect", "history_limit")
 OPEN = ("_nonfinite", "_frozen")
 PLAIN = (
-    "_stored", "_finite_run", "_points", "_held", "_value", "_same", "_repeats", "_calm", "_differed",
+    "_stored", "_finite_run", "_held", "_value", "_same", "_repeats", "_calm", "_differed",
     "_first_median", "_lowest_median", "_too_high",
 )  # fmt: skip

@@ -108,9 +108,10 @@ class Deliverer:
             self._failed(error)
 
     def _wait_for(self, entry: OutboxEntry) -> float:
-        return max(
-            entry.next_at - self._clock.time(), self._not_before - self._clock.monotonic(), 0.0
-        )
+        now = self._clock.time()
+        # Made in the future: the clock was set back since, and `next_at` says nothing. The hold does.
+        due = now if entry.created_at > now else entry.next_at
+        return max(due - now, self._not_before - self._clock.monotonic(), 0.0)
 
     def deliver(self, entry: OutboxEntry) -> None:
         """Send one notification and note what came of it."""

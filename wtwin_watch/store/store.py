@@ -197,14 +197,14 @@ class Store:
             .group_by(t.run, t.family)
             .subquery()
         )
-        query = sa.select(t.alert_json).join(
-            newest,
-            sa.and_(
+        # The clock may have been set back between two alerts: an open one is the latest in any case.
+        query = (
+            sa.select(t.alert_json)
+            .join(newest, sa.and_(t.run == newest.c.run, t.family == newest.c.family))
+            .where(
                 t.source == source,
-                t.run == newest.c.run,
-                t.family == newest.c.family,
-                t.started_at == newest.c.started_at,
-            ),
+                sa.or_(t.started_at == newest.c.started_at, t.state != AlertState.RESOLVED.value),
+            )
         )
         latest: dict[RunKey, dict[Family, Alert]] = {}
         with self._read_engine.connect() as connection:
@@ -400,6 +400,9 @@ def _save(connection: sa.Connection, checkpoint: Checkpoint, now: float) -> None
     for transition in checkpoint.transitions:
         _save_transition(connection, transition)
     for entry in checkpoint.notifications:
+        known = sa.select(tables.outbox.c.id).where(tables.outbox.c.id == entry.id)
+        if connection.execute(known).first() is not None:
+            continue  # a write that was too slow to be waited for was done all the same
         seq = connection.execute(
             sa.select(sa.func.coalesce(sa.func.max(tables.outbox.c.seq), 0) + 1)
         ).scalar_one()
