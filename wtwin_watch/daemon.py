@@ -21,7 +21,7 @@ from wtwin_watch.alerting.lifecycle import Policy
 from wtwin_watch.clock import SystemClock
 from wtwin_watch.errors import OwnershipLost, StoreError
 from wtwin_watch.ingest.engine import Engine
-from wtwin_watch.notify.outbox import Deliverer
+from wtwin_watch.notify.outbox import GIVE_UP_S, Deliverer
 from wtwin_watch.plugins import load_adapter, load_notifier
 from wtwin_watch.protocols import Clock, Options
 from wtwin_watch.sdnotify import Systemd
@@ -111,6 +111,10 @@ class Daemon:
         parked = store.park_strangers(known, clock.time())
         if parked:
             log.warning("notifications parked: their receiver is not configured", count=parked)
+        now = clock.time()
+        retried = store.retry_parked([r.name for r in receivers], now - GIVE_UP_S, now)
+        if retried:
+            log.info("parked notifications are tried again", count=retried)
 
     def watch(self) -> int:
         """Watch until `stop`."""
@@ -166,6 +170,7 @@ class Daemon:
             self._systemd.status(status)
             with self._survivable("heartbeat"):
                 self._store.heartbeat(self._clock.time(), status)
+                self._engine.note_progress()
         if now >= self._next_prune:
             self._next_prune = now + PRUNE_EVERY_S
             with self._survivable("pruning"):
@@ -253,8 +258,9 @@ def _stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
         stop()
 
     for known in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if signal.getsignal(known) is not signal.SIG_IGN:  # nohup has asked for that
-            before[known] = signal.signal(known, handle)
+        if known is signal.SIGHUP and signal.getsignal(known) is signal.SIG_IGN:
+            continue  # nohup has asked for that
+        before[known] = signal.signal(known, handle)
     try:
         yield
     finally:

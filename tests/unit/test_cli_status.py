@@ -41,7 +41,8 @@ def test_something_firing_is_exit_code_1(wtwin_watch: CommandLine, path: Path, s
 
     done = wtwin_watch("status", "--state", path)
     assert done.code == 1
-    assert "firing  warning  logs/a.csv  the loss is 0.40 above its forecast" in done.out
+    assert "firing  warning  a  since 1970-01-01" in done.out
+    assert "the loss is 0.40 above its forecast" in done.out
     assert "notifications: 1 waiting" in done.out
 
     done = wtwin_watch("status", "--state", path, "--json")

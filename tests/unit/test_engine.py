@@ -154,6 +154,18 @@ def test_a_moving_run_is_saved_about_once_a_minute(world):
     assert 1 <= len(saved) <= 3
 
 
+def test_how_far_a_run_has_come_is_shown_between_checkpoints(world):
+    seen(world)
+    world.source.log("a", [1.5])
+    world.settle(2)
+
+    world.engine.note_progress()
+
+    (run,) = read_status(world.url.database, world.clock.now).runs
+    assert (run.points, run.last_step, run.last_loss) == (21, 21.0, 1.5)
+    assert "still learning" in run.judging
+
+
 def test_a_source_that_cannot_be_read_is_one_alert_after_its_grace_and_freezes_its_runs(world):
     seen(world)
     world.source.log("b", HEALTHY)

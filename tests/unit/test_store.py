@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from tests.support.records import RUN, make_alert, make_checkpoint, make_entry
 from wtwin_watch.errors import OwnershipLost, StoreError
 from wtwin_watch.model import AlertState, Event, Family, Receipt, Run, RunKey
-from wtwin_watch.store import Store, codec, database, owner, read_status, tables
+from wtwin_watch.store import Progress, Store, codec, database, owner, read_status, tables
 from wtwin_watch.store.writer import Writer
 
 NOW = 2e9
@@ -221,6 +221,37 @@ def test_what_waits_for_a_receiver_no_longer_configured_is_parked_and_shown(stor
     assert "no longer configured" in status.undelivered[0][3]
 
 
+def test_what_was_parked_is_tried_again_after_a_start(store):
+    store.save([make_checkpoint(make_entry("n1"))], NOW)
+    store.mark_parked(store.next_notification("oncall"), "no such channel", NOW)
+
+    assert store.retry_parked(["other"], 0.0, NOW) == 0
+    assert store.retry_parked(["oncall"], NOW, NOW) == 0  # made too long ago
+    assert store.retry_parked(["oncall"], 0.0, NOW) == 1
+
+    assert store.next_notification("oncall").id == "n1"
+
+
+def test_what_was_parked_stays_so_once_a_later_word_of_its_alert_arrived(store):
+    store.save([make_checkpoint(make_entry("n1"), make_entry("n2", event=Event.RESOLVED))], NOW)
+    store.mark_parked(store.next_notification("oncall"), "too long", NOW)
+    store.mark_sent(store.next_notification("oncall"), Receipt(), NOW)
+
+    assert store.retry_parked(["oncall"], 0.0, NOW) == 0
+
+
+def test_progress_is_shown_but_the_checkpoint_stays_where_it_was(store, path):
+    store.save([make_checkpoint(cursor={"v": 1}, position="row 3", points=3)], NOW)
+
+    store.note_progress([Progress(RUN.key, 9, 9.0, float("nan"), "judging")])
+
+    (run,) = read_status(str(path), NOW).runs
+    assert (run.points, run.last_step, run.judging) == (9, 9.0, "judging")
+    assert math.isnan(run.last_loss)
+    (record,) = store.run_records("logs")
+    assert (record.cursor, record.position) == ({"v": 1}, "row 3")
+
+
 def test_pruning_keeps_what_is_open_or_undelivered(store):
     old = make_alert("old", started_at=1.0, state=AlertState.RESOLVED)
     open_ = make_alert("open", started_at=1.0, family=Family.NONFINITE)
@@ -256,7 +287,7 @@ def test_a_second_daemon_on_the_same_file_is_refused_with_the_cure(store, path):
 
 def test_the_place_of_a_daemon_that_was_killed_is_taken_at_once(path):
     code = (
-        "import os, sys, time; from wtwin_watch.store import Store, database;"
+        "import os, sys, time; from wtwin_watch.store import Progress, Store, database;"
         "s = Store(database.database_url(sys.argv[1])); s.claim(time.time()); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=False)

@@ -72,6 +72,7 @@ def _plain(status: Status) -> dict[str, Any]:
                 "step": run.step_name,
                 "position": run.position,
                 "metrics": run.roles,
+                "judging": run.judging,
                 "skipped": run.skipped,
                 "backlog": run.backlog,
                 "error": run.error,
@@ -97,6 +98,7 @@ def _plain(status: Status) -> dict[str, Any]:
                 "expected": alert.detection.expected,
                 "started_at": alert.started_at,
                 "fired_at": alert.fired_at,
+                "held_until": alert.held_until,
             }
             for alert in status.alerts
         ],
@@ -109,6 +111,7 @@ def _plain(status: Status) -> dict[str, Any]:
 
 
 def _shown(status: Status) -> list[str]:
+    names = {run.run.key: run.run.name for run in status.runs}
     if status.running:
         lines = [f"running: {status.line or 'starting'}"]
     else:
@@ -128,7 +131,8 @@ def _shown(status: Status) -> list[str]:
             f"step {number(run.last_step)}",
             f"loss {number(run.last_loss)}",
             f"{run.points} points",
-            run.error or (f"skipped {counted(run.skipped)}" if run.skipped else ""),
+            run.error or run.judging,
+            f"skipped {counted(run.skipped)}" if run.skipped else "",
         )
         for run in status.runs
     )
@@ -137,9 +141,10 @@ def _shown(status: Status) -> list[str]:
         (
             alert.state.value,
             alert.severity.value,
-            str(alert.run),
+            names.get(alert.run, str(alert.run)),
+            f"since {moment(alert.started_at)}"
+            + (f", waits until {moment(alert.held_until)}" if alert.held_until else ""),
             alert.detection.summary,
-            f"since {moment(alert.started_at)}",
         )
         for alert in status.alerts
     )

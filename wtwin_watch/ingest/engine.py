@@ -39,6 +39,7 @@ FETCH_LIMIT = 5_000
 """Points a fetch may bring: about 50 ms of feeding."""
 SAVE_EVERY_S = 60.0
 SAVE_AGAIN_S = 5.0
+NOTE_GAP_S = 5.0
 DEADLINE_S = 60.0
 WORKERS = 4
 QUEUE_SIZE = 16
@@ -110,6 +111,7 @@ class Engine:
         self._hints: set[str] = set()
         self._events = FileEvents()
         self._unsaved: list[Checkpoint] = []
+        self._moved: dict[RunKey, WatchedRun] = {}
         self._save_again_at = 0.0
         self._next_routine = 0.0
 
@@ -199,6 +201,11 @@ class Engine:
         text = f"watching {len(runs)} run{'s' * (len(runs) != 1)}, {len(open_)} firing"
         return text + "".join(f", {name} can't be read" for name in self.blind)
 
+    def note_progress(self) -> None:
+        """Write down how far the runs have come that moved since the last time."""
+        moved, self._moved = self._moved, {}
+        self._store.note_progress([run.progress() for run in moved.values()])
+
     @property
     def firing(self) -> int:
         """How many alerts are firing, those about sources included; history is not counted."""
@@ -252,7 +259,7 @@ class Engine:
 
     def _take_look(self, watched: WatchedSource, outcome: Outcome) -> None:
         now = self._clock.monotonic()
-        watched.looked = True
+        first, watched.looked = not watched.looked, True
         watched.look_took_s = now - watched.look_started
         if outcome.error is not None:
             watched.failures += 1
@@ -270,6 +277,8 @@ class Engine:
             # What isn't there any more can't be read, and nothing is wrong with that.
             lost = watched.failing.pop(gone)
             lost.failures, lost.error, lost.dirty = 0, None, True
+        if not outcome.value and not watched.runs and first:
+            log.warning("no runs there yet", source=watched.name)
         for found in outcome.value:
             run = watched.runs.get(found.key.run)
             if run is None:
@@ -330,10 +339,12 @@ class Engine:
             run = self._as_saved(watched, run)
             self._fetch_failed(watched, run, f"its monitor failed: {type(error).__name__}")
             return
+        self._moved[run.run.key] = run
         self._tell(watched, run, batch, roles)
         if transitions or (was_backlog and not run.backlog):
             self._checkpoint(run, transitions)
-            self._save()
+        if transitions:
+            self._save()  # else with the routine: ten thousand new runs are not ten thousand commits
         if batch.more:
             self._fetch(watched, run)
         else:
@@ -374,7 +385,11 @@ class Engine:
         elif problem is None and watched.failures:
             return  # the last look failed; a fetch that was still under way doesn't change that
         was = watched.health.problem
-        if problem and problem != was:
+        moment = self._clock.monotonic()
+        news = problem != was
+        if problem and was and look_error is None and moment - watched.noted_at < NOTE_GAP_S:
+            news = False  # one run more or fewer: where thousands fail, each is no news
+        if problem and news:
             log.warning("source can't be read", source=watched.name, error=problem)
         elif was and not problem:
             log.info("source can be read again", source=watched.name)
@@ -386,8 +401,7 @@ class Engine:
             )
         if transitions:
             self._save()
-        moment = self._clock.monotonic()
-        if problem != was or moment - watched.noted_at >= SAVE_EVERY_S:
+        if news or moment - watched.noted_at >= SAVE_EVERY_S:
             watched.noted_at = moment
             self._write_down(watched)
 

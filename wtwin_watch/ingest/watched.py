@@ -13,7 +13,7 @@ from wtwin_watch.metrics import Names
 from wtwin_watch.model import Alert, Batch, Cursor, Family, Run
 from wtwin_watch.monitor.options import DetectorOptions
 from wtwin_watch.monitor.run import RunMonitor
-from wtwin_watch.store import RunRecord
+from wtwin_watch.store import Progress, RunRecord
 
 _JUDGED_ANEW = "The whole log was judged anew, and as the detector is set now there is no alert."
 
@@ -120,6 +120,13 @@ class WatchedRun:
         self.alerts = dict(alerts)
         return transitions
 
+    def progress(self) -> Progress:
+        """How far it has come, for those who look."""
+        monitor = self.monitor
+        return Progress(
+            self.run.key, monitor.points, monitor.last_step, monitor.last_loss, monitor.status
+        )
+
     def record(self) -> RunRecord:
         """What a checkpoint keeps of it."""
         return RunRecord(
@@ -135,6 +142,7 @@ class WatchedRun:
             points=self.monitor.points,
             last_step=self.monitor.last_step,
             last_loss=self.monitor.last_loss,
+            judging=self.monitor.status,
             error=self.error,
         )
 

@@ -139,9 +139,7 @@ class Deliverer:
 
     def _note_sent(self, entry: OutboxEntry, receipt: Receipt) -> None:
         self._patiently(lambda: self._store.mark_sent(entry, receipt, self._clock.time()))
-        self._log.info(
-            "notification sent", event_told=entry.event.value, run=entry.run.name, id=entry.id
-        )
+        self._log.info("notification sent", event_told=entry.event.value, run=entry.run.name)
 
     def _note_failure(self, entry: OutboxEntry, error: DeliveryError) -> None:
         now = self._clock.time()

@@ -1,17 +1,19 @@
 """Everything the watcher knows, in one database: where each run stands, alerts, and the outbox."""
 
-from wtwin_watch.store.status import RunStatus, Status, read_status
-from wtwin_watch.store.store import (
+from wtwin_watch.store.records import (
     Checkpoint,
     OutboxEntry,
+    Progress,
     RunRecord,
     SourceRecord,
-    Store,
 )
+from wtwin_watch.store.status import RunStatus, Status, read_status
+from wtwin_watch.store.store import Store
 
 __all__ = [
     "Checkpoint",
     "OutboxEntry",
+    "Progress",
     "RunRecord",
     "RunStatus",
     "SourceRecord",

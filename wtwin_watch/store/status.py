@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from wtwin_watch.errors import StoreError
 from wtwin_watch.model import Alert, AlertState, Run
 from wtwin_watch.store import codec, database, owner, tables
-from wtwin_watch.store.store import SourceRecord
+from wtwin_watch.store.records import SourceRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,8 @@ class RunStatus:
     points: int
     last_step: float | None
     last_loss: float | None
+    judging: str
+    """What its monitor can say now, and if nothing, why."""
     skipped: Mapping[str, int]
     backlog: bool
     error: str | None
@@ -84,6 +86,7 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
             points=row.points,
             last_step=row.last_step,
             last_loss=codec.load_number(row.last_loss),
+            judging=row.judging,
             skipped=codec.loads(row.skipped_json),
             backlog=row.backlog,
             error=row.error,

@@ -4,70 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 
-from wtwin_watch.alerting.lifecycle import Transition
 from wtwin_watch.errors import OwnershipLost, StoreError
-from wtwin_watch.model import Alert, AlertState, Cursor, Event, Family, Receipt, Run, RunKey
-from wtwin_watch.store import codec, database, owner, tables
+from wtwin_watch.model import Alert, AlertState, Event, Family, Receipt, RunKey
+from wtwin_watch.store import codec, database, owner, tables, writing
+from wtwin_watch.store.records import Checkpoint, OutboxEntry, Progress, RunRecord, SourceRecord
 from wtwin_watch.store.writer import Writer
-
-
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """Where a run stands: what belongs together in one checkpoint."""
-
-    run: Run
-    cursor: Cursor | None
-    monitor: Mapping[str, Any] | None
-    backlog: bool
-    """Its history isn't read to the end yet, so nobody is told about what is found."""
-    first_seen_at: float
-    position: str | None = None
-    step_name: str | None = None
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    roles: Mapping[str, str] = field(default_factory=dict)
-    points: int = 0
-    last_step: float | None = None
-    last_loss: float | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxEntry:
-    """A notification to deliver: ``id`` is its idempotency key, ``attempts`` those made so far."""
-
-    id: str
-    receiver: str
-    event: Event
-    alert: Alert
-    run: Run
-    created_at: float
-    attempts: int = 0
-    next_at: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """What is written together: one run (or none, for a source), its transitions and notifications."""
-
-    record: RunRecord | None = None
-    transitions: Sequence[Transition] = ()
-    notifications: Sequence[OutboxEntry] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SourceRecord:
-    """How a source is doing. Times in unix seconds; ``down_since`` None means it answers."""
-
-    name: str
-    adapter: str
-    seen_at: float | None = None
-    error: str | None = None
-    down_since: float | None = None
 
 
 class Store:
@@ -161,9 +106,36 @@ class Store:
 
         def work(connection: sa.Connection) -> None:
             for checkpoint in checkpoints:
-                _save(connection, checkpoint, now)
+                writing.save_checkpoint(connection, checkpoint, now)
 
         self._writer.write(work)
+
+    def note_progress(self, runs: Sequence[Progress]) -> None:
+        """Note how far runs have come, without a checkpoint: a crash still goes on from the last one."""
+        t = tables.runs
+        query = (
+            sa.update(t)
+            .where(t.c.source == sa.bindparam("in_source"), t.c.run == sa.bindparam("in_run"))
+            .values(
+                points=sa.bindparam("now_points"),
+                last_step=sa.bindparam("now_step"),
+                last_loss=sa.bindparam("now_loss"),
+                judging=sa.bindparam("now_judging"),
+            )
+        )
+        rows = [
+            {
+                "in_source": run.run.source,
+                "in_run": run.run.run,
+                "now_points": run.points,
+                "now_step": run.last_step,
+                "now_loss": codec.dump_number(run.last_loss),
+                "now_judging": run.judging,
+            }
+            for run in runs
+        ]
+        if rows:
+            self._writer.write(lambda c: c.execute(query, rows))
 
     def run_records(self, source: str) -> list[RunRecord]:
         """Every run of a source as it was last saved."""
@@ -183,6 +155,7 @@ class Store:
                     points=row.points,
                     last_step=row.last_step,
                     last_loss=codec.load_number(row.last_loss),
+                    judging=row.judging,
                     error=row.error,
                 )
                 for row in rows
@@ -225,7 +198,9 @@ class Store:
             "down_since": record.down_since,
             "alerts_json": "[]",
         }
-        self._writer.write(lambda c: _upsert(c, tables.sources, {"name": record.name}, values))
+        self._writer.write(
+            lambda c: writing.upsert(c, tables.sources, {"name": record.name}, values)
+        )
 
     # -- outbox ----------------------------------------------------------------------------------
 
@@ -271,9 +246,11 @@ class Store:
         """Note that ``entry`` was delivered."""
 
         def work(connection: sa.Connection) -> None:
-            _settle(connection, entry.id, "sent", now, attempts=entry.attempts + 1, error=None)
+            writing.settle(
+                connection, entry.id, "sent", now, attempts=entry.attempts + 1, error=None
+            )
             if receipt.data:
-                _upsert(
+                writing.upsert(
                     connection,
                     tables.receipts,
                     {"receiver": entry.receiver, "alert_id": entry.alert.id},
@@ -295,8 +272,44 @@ class Store:
     def mark_parked(self, entry: OutboxEntry, error: str, now: float) -> None:
         """Note that ``entry`` can't be delivered until a person has changed something."""
         self._writer.write(
-            lambda c: _settle(c, entry.id, "parked", now, attempts=entry.attempts + 1, error=error)
+            lambda c: writing.settle(
+                c, entry.id, "parked", now, attempts=entry.attempts + 1, error=error
+            )
         )
+
+    def retry_parked(self, receivers: Iterable[str], made_after: float, now: float) -> int:
+        """Let what was parked for these receivers be tried again; says how many.
+
+        Left parked: what is older than ``made_after``, and what a later notification of the same alert
+        has overtaken, since the last word about an alert must stay the last.
+        """
+        t = tables.outbox.c
+        later = tables.outbox.alias("later")
+        overtaken = (
+            sa.select(later.c.id)
+            .where(
+                later.c.receiver == t.receiver,
+                later.c.alert_id == t.alert_id,
+                later.c.seq > t.seq,
+                later.c.state == "sent",
+            )
+            .exists()
+        )
+
+        def work(connection: sa.Connection) -> int:
+            result = connection.execute(
+                sa.update(tables.outbox)
+                .where(
+                    t.state == "parked",
+                    t.receiver.in_(list(receivers)),
+                    t.created_at >= made_after,
+                    sa.not_(overtaken),
+                )
+                .values(state="waiting", next_at=now, done_at=None)
+            )
+            return result.rowcount
+
+        return self._writer.write(work)
 
     def park_strangers(self, receivers: Iterable[str], now: float) -> int:
         """Park what waits for receivers that are no longer configured; says how many."""
@@ -374,94 +387,3 @@ def _next_in_line() -> sa.Select[tuple[int]]:
         .where(t.state == "waiting")
         .group_by(t.receiver, about)
     )
-
-
-def _save(connection: sa.Connection, checkpoint: Checkpoint, now: float) -> None:
-    if checkpoint.record is not None:
-        record = checkpoint.record
-        key = {"source": record.run.key.source, "run": record.run.key.run}
-        values = {
-            "run_json": codec.dump_record(record.run),
-            "cursor_json": None if record.cursor is None else codec.dumps(dict(record.cursor)),
-            "monitor_json": None if record.monitor is None else codec.dumps(dict(record.monitor)),
-            "position": record.position,
-            "backlog": record.backlog,
-            "skipped_json": codec.dumps(dict(record.skipped)),
-            "roles_json": codec.dumps(dict(record.roles)),
-            "step_name": record.step_name,
-            "points": record.points,
-            "last_step": record.last_step,
-            "last_loss": codec.dump_number(record.last_loss),
-            "error": record.error,
-            "first_seen_at": record.first_seen_at,
-            "saved_at": now,
-        }
-        _upsert(connection, tables.runs, key, values)
-    for transition in checkpoint.transitions:
-        _save_transition(connection, transition)
-    for entry in checkpoint.notifications:
-        known = sa.select(tables.outbox.c.id).where(tables.outbox.c.id == entry.id)
-        if connection.execute(known).first() is not None:
-            continue  # a write that was too slow to be waited for was done all the same
-        seq = connection.execute(
-            sa.select(sa.func.coalesce(sa.func.max(tables.outbox.c.seq), 0) + 1)
-        ).scalar_one()
-        body = f'{{"alert":{codec.dump_record(entry.alert)},"run":{codec.dump_record(entry.run)}}}'
-        connection.execute(
-            sa.insert(tables.outbox).values(
-                id=entry.id,
-                seq=seq,
-                receiver=entry.receiver,
-                alert_id=entry.alert.id,
-                event=entry.event.value,
-                body_json=body,
-                created_at=entry.created_at,
-                state="waiting",
-                attempts=0,
-                next_at=entry.next_at,
-            )
-        )
-
-
-def _save_transition(connection: sa.Connection, transition: Transition) -> None:
-    alert = transition.alert
-    values = {
-        "source": alert.run.source,
-        "run": alert.run.run,
-        "family": alert.family.value,
-        "state": alert.state.value,
-        "severity": alert.severity.value,
-        "fingerprint": alert.fingerprint,
-        "started_at": alert.started_at,
-        "quiet": alert.quiet,
-        "alert_json": codec.dump_record(alert),
-    }
-    _upsert(connection, tables.alerts, {"id": alert.id}, values)
-    connection.execute(
-        sa.insert(tables.transitions).values(
-            alert_id=alert.id,
-            at=transition.at,
-            state=alert.state.value,
-            reason=transition.reason.value,
-            event=transition.event.value if transition.event else None,
-            summary=alert.outcome or alert.detection.summary,
-        )
-    )
-
-
-def _settle(
-    connection: sa.Connection, id_: str, state: str, now: float, *, attempts: int, error: str | None
-) -> None:
-    connection.execute(
-        sa.update(tables.outbox)
-        .where(tables.outbox.c.id == id_)
-        .values(state=state, attempts=attempts, error=error, done_at=now)
-    )
-
-
-def _upsert(
-    connection: sa.Connection, table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]
-) -> None:
-    where = sa.and_(*(table.c[name] == value for name, value in key.items()))
-    if connection.execute(sa.update(table).where(where).values(**values)).rowcount == 0:
-        connection.execute(sa.insert(table).values(**key, **values))

@@ -59,6 +59,7 @@ runs = Table(
     Column("points", BigInteger, nullable=False),
     Column("last_step", Double),
     Column("last_loss", String(40)),  # as text, since a database may turn NaN into NULL
+    Column("judging", Text, nullable=False),
     Column("error", Text),
     Column("first_seen_at", Double, nullable=False),
     Column("saved_at", Double, nullable=False),

@@ -46,6 +46,7 @@ def upgrade() -> None:
         sa.Column("points", sa.BigInteger, nullable=False),
         sa.Column("last_step", sa.Double),
         sa.Column("last_loss", sa.String(40)),
+        sa.Column("judging", sa.Text, nullable=False),
         sa.Column("error", sa.Text),
         sa.Column("first_seen_at", sa.Double, nullable=False),
         sa.Column("saved_at", sa.Double, nullable=False),

@@ -1,0 +1,107 @@
+"""The statements that write: called by the writer thread, inside its transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from wtwin_watch.alerting.lifecycle import Transition
+from wtwin_watch.store import codec, tables
+from wtwin_watch.store.records import Checkpoint
+
+
+def save_checkpoint(connection: sa.Connection, checkpoint: Checkpoint, now: float) -> None:
+    """Write what belongs together."""
+    if checkpoint.record is not None:
+        record = checkpoint.record
+        key = {"source": record.run.key.source, "run": record.run.key.run}
+        values = {
+            "run_json": codec.dump_record(record.run),
+            "cursor_json": None if record.cursor is None else codec.dumps(dict(record.cursor)),
+            "monitor_json": None if record.monitor is None else codec.dumps(dict(record.monitor)),
+            "position": record.position,
+            "backlog": record.backlog,
+            "skipped_json": codec.dumps(dict(record.skipped)),
+            "roles_json": codec.dumps(dict(record.roles)),
+            "step_name": record.step_name,
+            "points": record.points,
+            "last_step": record.last_step,
+            "last_loss": codec.dump_number(record.last_loss),
+            "judging": record.judging,
+            "error": record.error,
+            "first_seen_at": record.first_seen_at,
+            "saved_at": now,
+        }
+        upsert(connection, tables.runs, key, values)
+    for transition in checkpoint.transitions:
+        _save_transition(connection, transition)
+    for entry in checkpoint.notifications:
+        known = sa.select(tables.outbox.c.id).where(tables.outbox.c.id == entry.id)
+        if connection.execute(known).first() is not None:
+            continue  # a write that was too slow to be waited for was done all the same
+        seq = connection.execute(
+            sa.select(sa.func.coalesce(sa.func.max(tables.outbox.c.seq), 0) + 1)
+        ).scalar_one()
+        body = f'{{"alert":{codec.dump_record(entry.alert)},"run":{codec.dump_record(entry.run)}}}'
+        connection.execute(
+            sa.insert(tables.outbox).values(
+                id=entry.id,
+                seq=seq,
+                receiver=entry.receiver,
+                alert_id=entry.alert.id,
+                event=entry.event.value,
+                body_json=body,
+                created_at=entry.created_at,
+                state="waiting",
+                attempts=0,
+                next_at=entry.next_at,
+            )
+        )
+
+
+def _save_transition(connection: sa.Connection, transition: Transition) -> None:
+    alert = transition.alert
+    values = {
+        "source": alert.run.source,
+        "run": alert.run.run,
+        "family": alert.family.value,
+        "state": alert.state.value,
+        "severity": alert.severity.value,
+        "fingerprint": alert.fingerprint,
+        "started_at": alert.started_at,
+        "quiet": alert.quiet,
+        "alert_json": codec.dump_record(alert),
+    }
+    upsert(connection, tables.alerts, {"id": alert.id}, values)
+    connection.execute(
+        sa.insert(tables.transitions).values(
+            alert_id=alert.id,
+            at=transition.at,
+            state=alert.state.value,
+            reason=transition.reason.value,
+            event=transition.event.value if transition.event else None,
+            summary=alert.outcome or alert.detection.summary,
+        )
+    )
+
+
+def settle(
+    connection: sa.Connection, id_: str, state: str, now: float, *, attempts: int, error: str | None
+) -> None:
+    """Note how a notification ended: sent or parked."""
+    connection.execute(
+        sa.update(tables.outbox)
+        .where(tables.outbox.c.id == id_)
+        .values(state=state, attempts=attempts, error=error, done_at=now)
+    )
+
+
+def upsert(
+    connection: sa.Connection, table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]
+) -> None:
+    """Update the row of this key, or insert it."""
+    where = sa.and_(*(table.c[name] == value for name, value in key.items()))
+    if connection.execute(sa.update(table).where(where).values(**values)).rowcount == 0:
+        connection.execute(sa.insert(table).values(**key, **values))
