@@ -18,15 +18,19 @@ DEMO = [sys.executable, "-m", "wtwin_watch", "demo"]
 AT_MOST_S = 60
 
 
-def test_a_rotting_run_is_told_once_for_each_of_its_logs(tmp_path: Path):
+def test_a_rotting_run_is_told_once_for_each_of_its_logs_and_as_it_gets_worse(tmp_path: Path):
     done = _run(tmp_path, "--seed", "7", "--json")
 
     result = json.loads(done.stdout)
     assert (done.returncode, result["complaints"]) == (0, []), done.stderr
-    assert sorted((d["source"], d["type"], d["family"]) for d in result["deliveries"]) == [
-        ("csv", "run.alert.firing", "loss"),
-        ("tensorboard", "run.alert.firing", "loss"),
-    ]
+    for source in ("csv", "tensorboard"):
+        first, *later = [d for d in result["deliveries"] if d["source"] == source]
+        assert (first["type"], first["family"]) == ("run.alert.firing", "loss")
+        # Information when it is first seen, a warning when it lasts, critical when it diverges.
+        assert [(d["type"], d["family"]) for d in later] == [("run.alert.changed", "loss")] * len(
+            later
+        )
+        assert len(later) <= 2
     assert all(d["at"] > result["rot_began_at"] for d in result["deliveries"])
     assert result["followed_to"] == {"csv": 1200.0, "tensorboard": 1200.0}
     assert list(tmp_path.iterdir()) == []

@@ -19,7 +19,15 @@ _TITLES = {
     "level_shift": "loss jumped up",
     "spike": "loss spiked",
     "divergence": "loss diverges",
+    "transient": "loss was too high",
+    "frozen": "loss is frozen",
+    "zero": "loss is exactly 0",
+    "overfit": "validation loss rises, loss falls",
     "nonfinite": "loss is not finite",
+    "grad_nonfinite": "gradient norm is not finite",
+    "loss_missing": "loss is no longer logged",
+    "throughput_drop": "throughput dropped",
+    "stagnation": "loss has stopped falling",
     "source_down": "source can't be read",
 }
 
