@@ -13,10 +13,10 @@ from tests.support.classic_series import clean
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Point
 from wtwin_watch.monitor import WTwinMonitor, suggest
+from wtwin_watch.monitor.options import ClassicOptions, TrendOptions
 from wtwin_watch.monitor.packing import pack, unpack
 from wtwin_watch.monitor.robust import SlidingMad
 from wtwin_watch.monitor.rules import NonFiniteRule
-from wtwin_watch.monitor.options import ClassicOptions, TrendOptions
 from wtwin_watch.monitor.run import RunMonitor
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -59,7 +59,7 @@ def command(seed: int | None, healthy: bool, keep: bool, as_json: bool) -> int:
 def _praise(result: Result) -> str:
     if result.healthy:
         return "nothing was told about a healthy run, as it should be"
-    return "the rotting run was told once for each of its two logs, and again as it got worse, as it should be"
+    return "the rotting run was told once for each of its two logs and again as it got worse, as it should be"
 
 
 def _plain(result: Result) -> dict[str, Any]:

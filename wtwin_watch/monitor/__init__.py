@@ -1,17 +1,19 @@
 """The numeric core: streaming monitors of one run's loss. No I/O, clock, logging or threads.
 
-``WTwinMonitor`` is the published W-Twin method. Importing this package loads numpy and nothing else
-that isn't in the standard library, so that it can sit inside a training loop.
+``TrendMonitor`` judges a loss by its own trend, ``WTwinMonitor`` is the published W-Twin method. Importing
+this package loads numpy and nothing else that isn't in the standard library, so that it can sit inside a training loop.
 """
 
 from wtwin_watch.monitor.baseline import BaseBaseline, PowerLawBaseline
 from wtwin_watch.monitor.suggest import Suggestion, suggest
+from wtwin_watch.monitor.trend import TrendMonitor
 from wtwin_watch.monitor.wtwin import WTwinMonitor, WTwinState
 
 __all__ = [
     "BaseBaseline",
     "PowerLawBaseline",
     "Suggestion",
+    "TrendMonitor",
     "WTwinMonitor",
     "WTwinState",
     "suggest",

@@ -168,9 +168,7 @@ class Rises:
                 f"{what} {value:.4g} is back at its trend of {episode.expected:.4g}; since step {since} it"
                 f" had been up to {amount(episode.peak, episode.sigma)} above it."
             )
-        return self._detection(
-            episode, kind, Severity.INFO, summary, step, value, active=False
-        )
+        return self._detection(episode, kind, Severity.INFO, summary, step, value, active=False)
 
     def _frozen(self, episode: Episode, step: float) -> Detection:
         value, since = episode.observed, step_text(_near(episode.onset_step, step))

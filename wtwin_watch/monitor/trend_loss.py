@@ -65,8 +65,8 @@ class TrendLoss:
                 return []
             self._stalled_at = self._expected
             summary = (
-                f"Loss {value:.4g} has stopped falling: it is flat over the latest fifth of the run, though it"
-                " fell in the fifth before."
+                f"Loss {value:.4g} has stopped falling: it is flat over the latest fifth of the run, though"
+                " it fell in the fifth before."
             )
         else:
             if not self._expected < self._stalled_at - FALLEN * self.monitor.sigma:
