@@ -1,7 +1,8 @@
 """The numeric core: streaming monitors of one run's loss. No I/O, clock, logging or threads.
 
-``TrendMonitor`` judges a loss by its own trend, ``WTwinMonitor`` is the published W-Twin method. Importing
-this package loads numpy and nothing else that isn't in the standard library, so that it can sit inside a training loop.
+``TrendMonitor`` judges a loss by its own trend, ``WTwinMonitor`` is the published W-Twin method.
+Importing this package loads numpy and nothing else that isn't in the standard library, so that it can
+sit inside a training loop.
 """
 
 from wtwin_watch.monitor.baseline import BaseBaseline, PowerLawBaseline

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -37,8 +38,9 @@ class OverfitRule:
         self._told = False
         self._sum = 0.0
         self._count = 0
-        self._train: list[tuple[float, float]] = []
-        """(step, mean training loss since the evaluation before)."""
+        self._steps = array("d")
+        self._means = array("d")
+        """Mean training loss since the evaluation before, at each of ``_steps``."""
 
     def train(self, value: float) -> None:
         """Take note of a finite training loss."""
@@ -48,8 +50,9 @@ class OverfitRule:
     def update(self, step: float, value: float) -> list[tuple[str, Detection]]:
         """Judge a validation loss; return what began or ended with it."""
         if self._count:
-            self._train.append((step, self._sum / self._count))
-            del self._train[:-MEMORY]
+            self._steps.append(step)
+            self._means.append(self._sum / self._count)
+            del self._steps[:-MEMORY], self._means[:-MEMORY]
             self._sum, self._count = 0.0, 0
         self.monitor.update(step, value)
         ended = None
@@ -81,8 +84,9 @@ class OverfitRule:
         """Return by how much the mean training loss has changed since ``onset``; NaN where it isn't known."""
         if onset is None:
             return math.nan
-        before = [loss for step, loss in self._train if step <= onset][-BEFORE:]
-        after = [loss for step, loss in self._train if step > onset]
+        pairs = list(zip(self._steps, self._means, strict=True))
+        before = [loss for step, loss in pairs if step <= onset][-BEFORE:]
+        after = [loss for step, loss in pairs if step > onset]
         if not before or not after:
             return math.nan
         return sum(after) / len(after) - sum(before) / len(before)
@@ -101,7 +105,7 @@ class OverfitRule:
             "told": self._told,
             "sum": self._sum,
             "count": self._count,
-            "train": [pack(step for step, _ in self._train), pack(loss for _, loss in self._train)],
+            "train": [pack(self._steps), pack(self._means)],
         }
 
     @classmethod
@@ -115,5 +119,5 @@ class OverfitRule:
         rule._told = bool(snapshot["told"])
         rule._sum = float(snapshot["sum"])
         rule._count = int(snapshot["count"])
-        rule._train = list(zip(*map(unpack, snapshot["train"]), strict=True))
+        rule._steps, rule._means = (array("d", unpack(one)) for one in snapshot["train"])
         return rule
