@@ -293,6 +293,25 @@ def test_an_error_that_names_a_file_whose_name_is_no_unicode_can_be_stored(world
     assert read_status(world.url.database, 0.0).sources[0].error == "/runs/caf\\udce9 can't be read"
 
 
+def test_many_runs_cost_few_commits(world, monkeypatch):
+    commits = []
+    save, save_source = world.store.save, world.store.save_source
+    monkeypatch.setattr(world.store, "save", lambda *args: commits.append(1) or save(*args))
+    monkeypatch.setattr(
+        world.store, "save_source", lambda record: commits.append(1) or save_source(record)
+    )
+    for n in range(50):
+        world.source.log(f"run {n}", HEALTHY)
+    world.settle()
+    assert len(world.store.run_records("memory")) == 50
+    for n in range(50):
+        world.source.broken[f"run {n}"] = SourceError("permission denied")
+        world.source.log(f"run {n}", HEALTHY)
+    world.settle(2)
+
+    assert len(commits) < 10
+
+
 def test_a_long_history_leaves_time_for_everything_else(world, monkeypatch):
     monkeypatch.setattr(engine_module, "FETCH_LIMIT", 1)
     world.source.log("a", HEALTHY * 20)
