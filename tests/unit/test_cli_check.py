@@ -98,6 +98,26 @@ def test_mistakes_are_exit_code_78_in_the_file_and_2_on_the_command_line(
     assert wtwin_watch("check", "--interval", "soon", "--tau", "0").code == 2
 
 
+def test_a_mistake_told_on_several_lines_is_one_text_to_a_program(
+    wtwin_watch: CommandLine, config: Path
+):
+    config.write_text("")
+
+    done = wtwin_watch("check", "--config", config, "--json")
+    assert done.code == 78
+    [told] = done.json["mistakes"]
+    assert told.startswith(f"{config}: holds no source")
+
+    done = wtwin_watch("check", "--json")
+    assert done.code == 2
+    [told] = done.json["mistakes"]
+    assert told.startswith("nothing to watch.")
+
+    done = wtwin_watch("check", "--interval", "soon", "--tau", "0", "--csv", "x", "--json")
+    told = {text.split(":")[0] for text in done.json["mistakes"]}
+    assert (told, len(done.json["mistakes"])) == ({"--interval", "--tau"}, 2)
+
+
 def test_a_source_that_cannot_be_read_is_exit_code_69(
     wtwin_watch: CommandLine, config: Path, tmp_path: Path
 ):

@@ -44,7 +44,7 @@ def command(flags: Flags, schema: bool, as_json: bool) -> int:
         settings = load_settings(flags, os.environ)
     except (SettingsError, UsageError) as error:
         if as_json:
-            print_json({"ok": False, "mistakes": str(error).split("\n")})
+            print_json({"ok": False, "mistakes": error.mistakes})
             return error.exit_code
         raise
     sources = [_looked_at(source) for source in settings.sources]
