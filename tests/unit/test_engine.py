@@ -47,6 +47,19 @@ def test_a_nan_is_told_once_and_its_end_after_64_finite_points(world):
     assert world.wakes == 2
 
 
+def test_an_alert_that_had_to_wait_tells_the_loss_of_now_as_well(tmp_path):
+    world = World(tmp_path, policy=Policy(for_s=10, cooldown_s=0))
+    seen(world)
+    world.source.log("a", [math.nan, 7.25])
+    world.settle(2)
+    world.settle(20)
+
+    entry = world.store.next_notification("oncall")
+    assert entry.alert.detection.step == 21.0
+    assert entry.alert.detection.evidence == ("now 7.25 at step 22",)
+    world.store.close()
+
+
 def test_every_receiver_is_told(tmp_path):
     world = World(tmp_path, receivers=("one", "two"))
     seen(world)
