@@ -236,9 +236,9 @@ loss = 3
 
     assert told == [
         ":3: source.path: should be a valid string or a valid list",
-        ":6: source.path: should be a valid string or should not be empty",
+        ":6: source.path: is empty; name a file, folder or pattern",
         ":11: source.path.1: should be a valid string",
-        ":15: source.path: should not be empty or a valid list",
+        ":15: source.path: is empty; name a file, folder or pattern",
         ":16: source.loss: should be a valid string",
     ]
 
