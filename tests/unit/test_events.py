@@ -30,20 +30,24 @@ def test_a_change_below_the_folder_is_heard_and_our_own_reading_is_not(events, t
     assert heard.wait(5)
 
 
-def test_a_folder_that_was_deleted_and_made_again_is_heard(events, tmp_path):
+def test_a_folder_that_was_deleted_and_made_again_is_heard_by_all_that_watch_it(events, tmp_path):
     folder = tmp_path / "runs"
     folder.mkdir()
-    heard = threading.Event()
-    events.watch("logs", [folder], heard.set)
+    one, two = threading.Event(), threading.Event()
+    events.watch("one", [folder], one.set)
+    events.watch("two", [folder], two.set)
     shutil.rmtree(folder)
     (tmp_path / "another").mkdir()  # takes the number of the folder that is gone
     folder.mkdir()
-    events.watch("logs", [folder], heard.set)
-    heard.clear()
+    events.watch("one", [folder], one.set)
+    events.watch("two", [folder], two.set)
+    one.clear()
+    two.clear()
 
     (folder / "run.csv").write_text("step,loss\n")
 
-    assert heard.wait(5)
+    assert one.wait(5)
+    assert two.wait(5)
 
 
 def test_a_folder_that_is_not_there_is_passed_over(events, tmp_path):

@@ -7,6 +7,7 @@ said once and polling goes on alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -67,7 +68,7 @@ class FileEvents:
                 if known is not None and known[0] == folder:
                     continue
                 if known is not None:
-                    self._observer.unschedule(known[1])
+                    self._forget(root, known[1])
                 if not self._running:
                     self._observer.start()
                     self._running = True
@@ -76,6 +77,13 @@ class FileEvents:
             except OSError as error:
                 self._useless = True
                 log.warning("file events unavailable, polling alone", error=str(error))
+
+    def _forget(self, root: Path, watch: ObservedWatch) -> None:
+        """Give up a watch; other sources that shared it set it up again when they are looked at."""
+        with suppress(KeyError):
+            self._observer.unschedule(watch)
+        for key in [key for key in self._watched if key[1] == root]:
+            del self._watched[key]
 
     def close(self) -> None:
         """Stop watching."""
