@@ -39,15 +39,15 @@ clean:  ## remove .venv and caches
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
 
 .venv/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit("wtwin-watch needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -c 'import sys; sys.exit("wtwin-watch needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -m venv .venv
 
 .venv/base: .venv/bin/python pyproject.toml constraints.txt
-	@echo "installing wtwin-watch into .venv (the first time this takes a minute)"
-	$(PIP) --editable .
+	@echo "installing wtwin-watch into .venv (the first time this takes one to two minutes)"
+	@$(PIP) --editable .
 	@touch $@
 
 .venv/dev: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing wtwin-watch and its development tools into .venv (the first time this takes minutes)"
-	$(PIP) --editable '.[all,dev]'
+	@$(PIP) --editable '.[all,dev]'
 	@touch $@ .venv/base

@@ -22,13 +22,17 @@ class WtwinWatchError(Exception):
 
 
 class UsageError(WtwinWatchError):
-    """The command was asked wrongly, or was given something it can't read."""
+    """The command was asked wrongly, or was given something it can't read. ``mistakes`` is one text each."""
 
     exit_code = 2
 
+    def __init__(self, *mistakes: str) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = list(mistakes)
+
 
 class SettingsError(WtwinWatchError):
-    """The settings hold mistakes. ``mistakes`` is one line each, with file and line number."""
+    """The settings hold mistakes. ``mistakes`` is one text each, with file and line number."""
 
     exit_code = 78
 

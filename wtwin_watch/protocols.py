@@ -51,6 +51,11 @@ class SourceOptions(Options):
         """The names given for roles."""
         return Names(self.step, self.loss, self.lr, self.grad_norm, self.val_loss, self.throughput)
 
+    @property
+    def no_runs(self) -> str:
+        """What a person is told where the source has no run yet; with a source's place it says more."""
+        return "there is no run yet"
+
 
 class Source(Protocol):
     """One configured place where runs are logged.

@@ -42,7 +42,8 @@ def read_reference(reference: Any) -> Any:
         folder = os.environ.get("CREDENTIALS_DIRECTORY")
         if not folder:
             raise ValueError(
-                f"the credential {name!r} needs $CREDENTIALS_DIRECTORY; systemd sets it with LoadCredential="
+                f"the credential {name!r} needs $CREDENTIALS_DIRECTORY, which systemd sets with"
+                f" LoadCredential=; elsewhere set it to the folder of the file {name!r}"
             )
         path = Path(folder) / name
     else:

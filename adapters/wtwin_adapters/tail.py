@@ -140,6 +140,8 @@ class Tail:
                 state.offset += taken
                 size = usual if taken else MAX_LINE + 1
             elif len(chunk) > MAX_LINE:
+                if self._not_written_yet(chunk):
+                    return sink.full
                 sink.skipped["line too long"] += 1
                 state.leave_out = _REST
             elif not at_end:
@@ -164,12 +166,20 @@ class Tail:
 
     def _take_last_line(self, state: _State, line: bytes, sink: Sink) -> bool:
         """Take a line that has no end yet, if the file is at rest; whether that was so."""
-        if not self._at_rest or not line.strip():
+        if not self._at_rest or not line.strip(b"\0 \t\r"):
             return False
         taken = self._take(state, line, sink, last=True)
         state.offset += taken
         state.leave_out = _CUT if taken else None
         return taken > 0
+
+    def _not_written_yet(self, line: bytes) -> bool:
+        """Whether a line is only long by zeros that reach to the file's end: room set aside for rows.
+
+        Zeros that a crash left are followed by rows sooner or later, and are passed over then.
+        """
+        last = os.pread(self._fd, 1, self._size() - 1) if line.endswith(b"\0") else b""
+        return last == b"\0" and len(line.rstrip(b"\0")) <= MAX_LINE
 
     def _take(self, state: _State, lines: bytes, sink: Sink, *, last: bool) -> int:
         if state.rows is None:

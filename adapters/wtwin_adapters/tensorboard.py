@@ -90,6 +90,12 @@ class _State:
         )
 
 
+class TensorBoardOptions(PathOptions):
+    """Where the log folders are: a folder or a pattern, or a list of them; ``~`` is the home folder."""
+
+    files: ClassVar[str] = "event files"
+
+
 class TensorBoardSource:
     """Log folders of TensorBoard.
 
@@ -97,7 +103,7 @@ class TensorBoardSource:
     of the run's files.
     """
 
-    Options: ClassVar[type[SourceOptions]] = PathOptions
+    Options: ClassVar[type[SourceOptions]] = TensorBoardOptions
     interval_s: ClassVar[float] = 2.0
     extra: ClassVar[str | None] = None
 

@@ -54,8 +54,11 @@ class Jobs:
         return bool(wait_until(lambda: not self.program.status().outbox.get("waiting")))
 
     def counted(self) -> dict[str, int]:
-        """How many points the state says were judged."""
-        return {source: run.points for source, run in self.program.runs().items()}
+        """How many points the monitors have judged, and the status says the same."""
+        monitors = self.program.monitors()
+        counted = {source: monitor["points"] for source, monitor in monitors.items()}
+        assert counted == {source: run.points for source, run in self.program.runs().items()}
+        return counted
 
     def written(self) -> dict[str, int]:
         """How many rows the jobs have logged."""

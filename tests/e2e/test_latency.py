@@ -29,7 +29,7 @@ def test_a_line_becomes_a_message_soon(program, record_property, fault, interval
 
         took_s = []
         for _ in range(EPISODES):
-            for losses in (NAN, healthy(FINITE_TO_RECOVER)):
+            for losses in (NAN, healthy(FINITE_TO_RECOVER, start=job.written)):
                 written = time.monotonic()
                 job.write(losses)
                 count = len(took_s) + 1

@@ -82,7 +82,7 @@ def test_killed_it_can_be_started_again_at_once_and_goes_on_where_it_was(program
 def test_fresh_forgets_what_was_known(program, log):
     program.start()
     assert program.known()
-    log.write([*NAN, *healthy(3)])
+    log.write([*NAN, *healthy(3, start=40)])
     assert program.processes[-1].logged("alert firing")
     assert program.processes[-1].stop() == 0
 
@@ -150,7 +150,7 @@ def test_once_says_by_its_exit_code_whether_something_is_wrong(program, log):
     log.write(NAN)
     assert program.once().wait() == 1
     assert program.once().wait() == 1
-    log.write(healthy(FINITE_TO_RECOVER))
+    log.write(healthy(FINITE_TO_RECOVER, start=40))
     assert program.once().wait() == 0
 
 
@@ -169,7 +169,7 @@ def test_once_says_by_its_exit_code_that_nobody_could_be_told(program, log):
         hook.down()
         program.args += ["--webhook", hook.hook_url]
         assert program.once().wait() == 0
-        log.write([*NAN, *healthy(FINITE_TO_RECOVER)])
+        log.write([*NAN, *healthy(FINITE_TO_RECOVER, start=40)])
 
         process = program.once()
 

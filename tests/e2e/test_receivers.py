@@ -74,7 +74,7 @@ def test_a_receiver_that_fails_delays_nobody_else_and_hears_it_all_afterwards(
         hooks["down"].down()
         slacks["down"].down()
         down_since = time.monotonic()
-        for index, losses in enumerate((NAN, healthy(FINITE_TO_RECOVER), NAN), start=1):
+        for index, losses in enumerate((NAN, healthy(FINITE_TO_RECOVER, start=40), NAN), start=1):
             job.write(losses)
             for well in (hooks["well"], slacks["well"]):
                 assert well.wait_for(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wtwin_watch.errors import SettingsError, UsageError
+from wtwin_watch.errors import SettingsError
 from wtwin_watch.settings import Flags, Settings, load_settings
 
 EXAMPLE = (Path(__file__).parents[2] / "config" / "example.toml").read_text().splitlines()
@@ -31,10 +31,10 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("settings") / "config.toml"
 
 
-def outcome(config: Path) -> Settings | SettingsError | UsageError:
+def outcome(config: Path) -> Settings | SettingsError:
     try:
         return load_settings(Flags(config=config), {"HOME": "/nowhere"})
-    except (SettingsError, UsageError) as error:
+    except SettingsError as error:
         return error
 
 
@@ -48,5 +48,3 @@ def test_any_text_gives_settings_or_mistakes_with_their_place(config: Path, text
     if isinstance(result, SettingsError):
         assert result.mistakes
         assert all(line.startswith(f"{config}:") for line in result.mistakes)
-    elif isinstance(result, UsageError):
-        assert "nothing to watch" in str(result)

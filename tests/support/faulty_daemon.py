@@ -30,8 +30,7 @@ from wtwin_watch import cli, daemon
 from wtwin_watch.ingest import events
 from wtwin_watch.model import Notification, Point
 from wtwin_watch.monitor.run import RunMonitor
-from wtwin_watch.store import store as store_module
-from wtwin_watch.store.store import Checkpoint, OutboxEntry, Store
+from wtwin_watch.store import Checkpoint, OutboxEntry, Store, writing
 
 Method = Callable[..., Any]
 Around = Callable[[Method], Method]
@@ -102,7 +101,7 @@ def _before_commit(event: str) -> None:
     def happened(_: object, checkpoint: Checkpoint, __: float) -> bool:
         return _holds(checkpoint, event)
 
-    _wrap(store_module, "_save", _die_after(happened))
+    _wrap(writing, "save_checkpoint", _die_after(happened))
 
 
 def _after_commit(event: str) -> None:

@@ -1,7 +1,7 @@
 """Losses as tests need them: what a healthy run logs, and what is surely wrong.
 
 Each is a list to be logged step by step. A NaN is alerted about at once, and 64 finite losses in a row end
-that alert; whether a loss is healthy otherwise matters to the W-Twin method alone.
+that alert. A healthy loss goes on where it was: one that begins anew is a jump, and so not healthy.
 """
 
 from __future__ import annotations

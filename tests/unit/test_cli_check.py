@@ -98,6 +98,26 @@ def test_mistakes_are_exit_code_78_in_the_file_and_2_on_the_command_line(
     assert wtwin_watch("check", "--interval", "soon", "--tau", "0").code == 2
 
 
+def test_a_mistake_told_on_several_lines_is_one_text_to_a_program(
+    wtwin_watch: CommandLine, config: Path
+):
+    config.write_text("")
+
+    done = wtwin_watch("check", "--config", config, "--json")
+    assert done.code == 78
+    [told] = done.json["mistakes"]
+    assert told.startswith(f"{config}: holds no source")
+
+    done = wtwin_watch("check", "--json")
+    assert done.code == 2
+    [told] = done.json["mistakes"]
+    assert told.startswith("nothing to watch.")
+
+    done = wtwin_watch("check", "--interval", "soon", "--tau", "0", "--csv", "x", "--json")
+    told = {text.split(":")[0] for text in done.json["mistakes"]}
+    assert (told, len(done.json["mistakes"])) == ({"--interval", "--tau"}, 2)
+
+
 def test_a_source_that_cannot_be_read_is_exit_code_69(
     wtwin_watch: CommandLine, config: Path, tmp_path: Path
 ):
@@ -109,7 +129,47 @@ def test_a_source_that_cannot_be_read_is_exit_code_69(
         done = wtwin_watch("check", "--config", config)
 
         assert done.code == 69
-        assert "can't be read: the toy box is shut" in done.out
+        assert done.out.splitlines()[4] == "  toy  toy  every 5s  the toy box is shut"
+
+
+def test_a_path_that_is_not_there_is_told_once(wtwin_watch: CommandLine, tmp_path: Path):
+    done = wtwin_watch("check", "--csv", tmp_path / "runs")
+
+    assert done.code == 69
+    assert f"every 2s  {tmp_path}/runs can't be read: No such file or directory; " in done.out
+    assert done.out.count("can't be read") == 1
+
+
+@pytest.mark.parametrize(
+    ("flag", "path", "note"),
+    [
+        ("--csv", "*.csvx", "csv: no log files match {}/*.csvx yet"),
+        ("--csv", "", "csv: no log files below {}/ yet"),
+        ("--tensorboard", "", "tensorboard: no event files below {}/ yet"),
+    ],
+)
+def test_a_source_without_runs_is_no_mistake_but_is_noted(
+    flag: str, path: str, note: str, wtwin_watch: CommandLine, tmp_path: Path
+):
+    place = f"{tmp_path}/{path}"
+
+    done = wtwin_watch("check", flag, place)
+
+    assert done.code == 0
+    assert f"note: {note.format(tmp_path)}\n" in done.out
+    assert note.format(tmp_path) in wtwin_watch("check", flag, place, "--json").json["notes"]
+
+
+def test_a_source_without_runs_whose_adapter_knows_no_better_words_is_noted(
+    wtwin_watch: CommandLine, config: Path, tmp_path: Path
+):
+    empty = TOY.replace("yield Run(", "return\n        yield Run(")
+    site = tmp_path / "site"
+    with installed(site, modules={"acme_toy": empty}, adapters={"toy": "acme_toy:ToySource"}):
+        done = wtwin_watch("check", "--config", config)
+
+    assert done.code == 0
+    assert "note: toy: there is no run yet\n" in done.out
 
 
 def test_a_source_that_never_answers_is_not_waited_for(

@@ -9,6 +9,7 @@ import pytest
 
 import wtwin_watch
 import wtwin_watch.daemon
+from tests.support.plugin_site import installed
 from wtwin_watch import cli, logs
 from wtwin_watch.errors import DeliveryError, SettingsError, SourceError, StoreError, UsageError
 
@@ -49,6 +50,24 @@ def test_help_shows_the_commands_the_options_of_run_and_an_example(flag: str, ca
     for option in ("--csv PATTERN", "--once", "--dry-run", "--slack-channel ID", "--log-format"):
         assert option in shown
     assert "wtwin-watch --csv 'runs/*.csv'" in shown
+
+
+@pytest.mark.parametrize("command", ["", "run", "check"])
+def test_help_says_which_options_want_an_adapter_that_is_not_there(
+    command: str, tmp_path: Path, capsys
+):
+    lacking = "(adapter not in this version)"
+
+    def told(option: str) -> bool:
+        assert cli.main([*command.split(), "--help"]) == 0
+        _, own = capsys.readouterr().out.split(f"\n  {option} ")
+        return lacking in " ".join(own.split("\n  --")[0].split())
+
+    options = ("--csv", "--project", "--mlflow", "--experiment")
+    assert [told(option) for option in options] == [False, True, True, True]
+
+    with installed(tmp_path / "site", modules={}, adapters={"wandb": "acme:Source"}):
+        assert [told(option) for option in options] == [False, False, True, True]
 
 
 def test_help_loads_nothing_heavy():
@@ -146,10 +165,13 @@ def test_without_settings_and_flags_an_example_is_shown(capsys):
     [
         (["insepct"], "no such command: 'insepct'; did you mean 'inspect'?"),
         (["xyz"], "no such command: 'xyz'; there is: run, monitor,"),
-        (["run", "--nonsense"], "No such option '--nonsense'"),
-        (["--nonsense"], "No such option '--nonsense'"),
-        (["inspect"], "Missing argument 'PATH...'"),
-        (["--csv", "x", "--alpha", "high"], "'high' is not a valid float"),
+        (["run", "--nonsense"], "error: no such option '--nonsense'"),
+        (["--nonsense"], "error: no such option '--nonsense'"),
+        (["inspect"], "error: missing argument 'PATH...'"),
+        (
+            ["--csv", "x", "--alpha", "high"],
+            "error: invalid value for '--alpha': 'high' is not a valid float",
+        ),
         (["--csv", "x", "-q", "-v"], "--verbose and --quiet exclude each other"),
     ],
 )
@@ -174,6 +196,7 @@ def test_a_command_line_that_makes_no_sense_is_exit_code_2(args: list[str], told
         ),
         (SourceError("can't read"), 69, "can't read"),
         (StoreError("no state"), 69, "no state"),
+        (click.ClickException("DNS is down"), 2, "DNS is down"),
         (UsageError("a\x1b[2Jb"), 2, "a\\x1b[2Jb"),
         (DeliveryError("no Slack"), 1, "no Slack"),
         (
@@ -182,7 +205,7 @@ def test_a_command_line_that_makes_no_sense_is_exit_code_2(args: list[str], told
             "unexpected ZeroDivisionError: by zero\n"
             "  This is a mistake in wtwin-watch; --debug before the command shows where.",
         ),
-        (click.FileError("x", "gone"), 2, "Could not open file 'x': gone"),
+        (click.FileError("x", "gone"), 2, "could not open file 'x': gone"),
     ],
 )
 def test_an_error_is_a_line_on_stderr_and_an_exit_code(

@@ -47,6 +47,19 @@ def test_a_nan_is_told_once_and_its_end_after_64_finite_points(world):
     assert world.wakes == 2
 
 
+def test_an_alert_that_had_to_wait_tells_the_loss_of_now_as_well(tmp_path):
+    world = World(tmp_path, policy=Policy(for_s=10, cooldown_s=0))
+    seen(world)
+    world.source.log("a", [math.nan, 7.25])
+    world.settle(2)
+    world.settle(20)
+
+    entry = world.store.next_notification("oncall")
+    assert entry.alert.detection.step == 21.0
+    assert entry.alert.detection.evidence == ("now 7.25 at step 22",)
+    world.store.close()
+
+
 def test_every_receiver_is_told(tmp_path):
     world = World(tmp_path, receivers=("one", "two"))
     seen(world)
@@ -291,6 +304,25 @@ def test_an_error_that_names_a_file_whose_name_is_no_unicode_can_be_stored(world
     world.settle(2)
 
     assert read_status(world.url.database, 0.0).sources[0].error == "/runs/caf\\udce9 can't be read"
+
+
+def test_many_runs_cost_few_commits(world, monkeypatch):
+    commits = []
+    save, save_source = world.store.save, world.store.save_source
+    monkeypatch.setattr(world.store, "save", lambda *args: commits.append(1) or save(*args))
+    monkeypatch.setattr(
+        world.store, "save_source", lambda record: commits.append(1) or save_source(record)
+    )
+    for n in range(50):
+        world.source.log(f"run {n}", HEALTHY)
+    world.settle()
+    assert len(world.store.run_records("memory")) == 50
+    for n in range(50):
+        world.source.broken[f"run {n}"] = SourceError("permission denied")
+        world.source.log(f"run {n}", HEALTHY)
+    world.settle(2)
+
+    assert len(commits) < 10
 
 
 def test_a_long_history_leaves_time_for_everything_else(world, monkeypatch):

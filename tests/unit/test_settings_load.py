@@ -238,9 +238,9 @@ loss = 3
 
     assert told == [
         ":3: source.path: should be a valid string or a valid list",
-        ":6: source.path: should be a valid string or should not be empty",
+        ":6: source.path: is empty; name a file, folder or pattern",
         ":11: source.path.1: should be a valid string",
-        ":15: source.path: should not be empty or a valid list",
+        ":15: source.path: is empty; name a file, folder or pattern",
         ":16: source.loss: should be a valid string",
     ]
 
@@ -341,7 +341,16 @@ def test_nothing_to_watch_is_answered_with_an_example():
     assert told.startswith("nothing to watch.")
     assert "wtwin-watch --csv 'runs/*.csv'" in told
     assert "/nowhere/.config/wtwin-watch/config.toml" in told
+    assert told.endswith('    path = "runs/*.csv"')
     assert load_settings(Flags(), {}, needs_sources=False).sources == ()
+
+
+@pytest.mark.parametrize("text", ["", "[alerts]\n"])
+def test_a_file_without_a_source_is_a_mistake_in_the_file(config: Path, text: str):
+    [told] = mistakes(config, text)
+
+    assert told.startswith(": holds no source; write one into it:\n    [[source]]\n")
+    assert load(config, text, csv=("a.csv",)).sources[0].name == "csv"
 
 
 def test_mistakes_on_the_command_line_alone_are_a_matter_of_usage(config: Path):

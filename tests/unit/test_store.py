@@ -240,6 +240,20 @@ def test_what_was_parked_stays_so_once_a_later_word_of_its_alert_arrived(store):
     assert store.retry_parked(["oncall"], 0.0, NOW) == 0
 
 
+def test_what_was_parked_stays_so_once_a_later_episode_of_the_same_is_told(store):
+    first, second = make_alert("1", started_at=1.0), make_alert("2", started_at=2.0)
+    other = make_alert("3", family=Family.NONFINITE)
+    for entry, alert in (("n1", first), ("n2", second), ("n3", other)):
+        store.save([make_checkpoint(make_entry(entry, alert=alert), alert=alert)], NOW)
+    store.mark_parked(store.next_notification("oncall"), "too long", NOW)
+    store.mark_sent(store.next_notification("oncall"), Receipt(), NOW)
+    store.mark_parked(store.next_notification("oncall"), "too long", NOW)
+
+    assert store.retry_parked(["oncall"], 0.0, NOW) == 1
+
+    assert store.next_notification("oncall").id == "n3"
+
+
 def test_progress_is_shown_but_the_checkpoint_stays_where_it_was(store, path):
     store.save([make_checkpoint(cursor={"v": 1}, position="row 3", points=3)], NOW)
 

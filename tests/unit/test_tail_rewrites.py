@@ -263,3 +263,32 @@ def test_a_cursor_stays_small(log):
 
     assert [p.metric for p in batch.points] == ["loss"]
     assert len(repr(batch.cursor)) < 1000
+
+
+@pytest.mark.parametrize("room", [100_000, 3_000_000])
+@pytest.mark.parametrize("rests", [False, True], ids=["busy", "at rest"])
+def test_rows_written_into_room_set_aside_for_them_are_read(log, room, rests):
+    log.write("step,loss\n" + rows(range(1000)))
+    filled = log.path.stat().st_size
+    os.truncate(log.path, room)
+    if rests:
+        log.come_to_rest()
+    first = log.read()
+    assert len(log.points()) == 0
+    with log.path.open("r+b") as file:
+        file.seek(filled)
+        file.write(rows(range(1000, 1003)).encode())
+
+    assert sum(len(batch.points) for batch in first) == 1000
+    assert skipped_of(first) == {}
+    assert [step for step, _ in log.losses()] == [1000, 1001, 1002]
+
+
+@pytest.mark.parametrize("zeros", [100_000, 3_000_000])
+def test_zeros_that_a_crash_left_are_passed_over_when_rows_follow(log, zeros):
+    log.write("step,loss\n" + rows(range(10)))
+    log.write(bytes(zeros))
+    assert len(log.points()) == 10
+    log.write("\n" + rows(range(10, 12)))
+
+    assert [step for step, _ in log.losses()] == [10, 11]

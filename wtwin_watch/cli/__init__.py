@@ -125,10 +125,10 @@ def _run(args: list[str]) -> int:
         return code if isinstance(code, int) else 0
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "wtwin-watch"
-        _say(f"{error.format_message()}\nTry '{path} --help'.")
+        _say(f"{_as_ours(error.format_message())}\nTry '{path} --help'.")
         return ASKED_WRONGLY
     except click.ClickException as error:
-        _say(error.format_message())
+        _say(_as_ours(error.format_message()))
         return ASKED_WRONGLY
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
@@ -143,6 +143,11 @@ def _run(args: list[str]) -> int:
             "This is a mistake in wtwin-watch; --debug before the command shows where."
         )
         return OWN_MISTAKE
+
+
+def _as_ours(text: str) -> str:
+    """Begin one of click's sentences as ours begin, which stand behind a colon."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
 def _told(error: WtwinWatchError) -> str:

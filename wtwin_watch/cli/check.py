@@ -44,7 +44,7 @@ def command(flags: Flags, schema: bool, as_json: bool) -> int:
         settings = load_settings(flags, os.environ)
     except (SettingsError, UsageError) as error:
         if as_json:
-            print_json({"ok": False, "mistakes": str(error).split("\n")})
+            print_json({"ok": False, "mistakes": error.mistakes})
             return error.exit_code
         raise
     sources = [_looked_at(source) for source in settings.sources]
@@ -108,7 +108,14 @@ def _result(settings: Settings, sources: list[dict[str, Any]]) -> dict[str, Any]
         "state": database.shown(database.database_url(settings.state)),
         "sources": sources,
         "receivers": receivers,
-        "notes": list(settings.notes),
+        "notes": [
+            *settings.notes,
+            *(
+                f"{source.name}: {source.options.no_runs}"
+                for source, seen in zip(settings.sources, sources, strict=True)
+                if seen["runs"] == 0
+            ),
+        ],
         "mistakes": [],
     }
 
@@ -125,7 +132,7 @@ def _shown(result: dict[str, Any]) -> list[str]:
             f"every {shown_duration(source['interval_s'])}",
             f"{source['runs']} run{'' if source['runs'] == 1 else 's'} now"
             if source["error"] is None
-            else f"can't be read: {source['error']}",
+            else source["error"],
         )
         for source in result["sources"]
     )

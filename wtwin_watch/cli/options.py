@@ -13,6 +13,25 @@ import click
 Command = Callable[..., Any]
 Option = Callable[[Any], Any]
 
+
+class _AdapterOption(click.Option):
+    """An option that is for an adapter alone; its help says where this installation lacks that."""
+
+    def __init__(self, *args: Any, adapter: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._adapter = adapter
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Look for the adapter when help is asked for."""
+        from wtwin_watch import plugins
+
+        record = super().get_help_record(ctx)
+        if record is None or self._adapter in plugins.known(plugins.ADAPTERS):
+            return record
+        name, text = record
+        return name, f"{text.rstrip('.')} (adapter not in this version)."
+
+
 _PLACE = [
     click.option(
         "--config",
@@ -41,11 +60,24 @@ _SOURCES = [
         "--project",
         multiple=True,
         metavar="ENTITY/PROJECT",
-        help="W&B project, with an adapter wandb; repeatable.",
+        cls=_AdapterOption,
+        adapter="wandb",
+        help="W&B project; repeatable.",
     ),
-    click.option("--mlflow", metavar="URI", help="MLflow tracking server, with an adapter mlflow."),
     click.option(
-        "--experiment", multiple=True, metavar="NAME", help="MLflow experiment; repeatable."
+        "--mlflow",
+        metavar="URI",
+        cls=_AdapterOption,
+        adapter="mlflow",
+        help="MLflow tracking server.",
+    ),
+    click.option(
+        "--experiment",
+        multiple=True,
+        metavar="NAME",
+        cls=_AdapterOption,
+        adapter="mlflow",
+        help="MLflow experiment; repeatable.",
     ),
     click.option(
         "--interval", metavar="DURATION", help="Time between two looks, such as 5s or 1m."

@@ -47,8 +47,8 @@ def command(
     Example:
       wtwin-watch run --csv 'runs/*.csv'
 
-    With --once the exit code says how it is: 0 nothing is firing, 1 something is, 69 a source could not
-    be read or a receiver not be reached.
+    With --once the exit code says how it is: 1 something is firing; if not, 69 a source could not be read
+    or a receiver not be reached; else 0.
     """
     import structlog
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import structlog
 
-from wtwin_watch.alerting.lifecycle import Policy, Transition
+from wtwin_watch.alerting.lifecycle import Policy, Reason, Transition
 from wtwin_watch.errors import OwnershipLost, SnapshotError, SourceError, StoreError
 from wtwin_watch.ingest.backoff import delay_s
 from wtwin_watch.ingest.events import FileEvents
@@ -425,6 +425,14 @@ class Engine:
         entries = []
         for transition in transitions:
             alert = transition.alert
+            if transition.reason in {Reason.COOLDOWN, Reason.OLD}:
+                log.info(
+                    "alert not told",
+                    run=about.name,
+                    source=about.key.source,
+                    kind=alert.kind,
+                    reason=transition.reason.value,
+                )
             if transition.event is not None:
                 log.info(
                     f"alert {transition.event.value}",

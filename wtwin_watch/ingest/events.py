@@ -7,6 +7,7 @@ said once and polling goes on alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -20,6 +21,7 @@ from watchdog.events import (
     FileSystemEventHandler,
 )
 from watchdog.observers import Observer
+from watchdog.observers.api import ObservedWatch
 
 log = structlog.get_logger("wtwin_watch.ingest")
 
@@ -48,24 +50,40 @@ class FileEvents:
     def __init__(self) -> None:
         self._observer = Observer()
         self._observer.daemon = True
-        self._watched: set[tuple[str, Path]] = set()
+        self._watched: dict[tuple[str, Path], tuple[int, ObservedWatch]] = {}
         self._running = False
         self._useless = False
 
     def watch(self, name: str, roots: Iterable[Path], hint: Callable[[], None]) -> None:
-        """Watch ``roots`` for the source ``name``; those watched already or not there are passed over."""
+        """Watch ``roots`` for the source ``name``; those watched already or not there are passed over.
+
+        A folder that was deleted and made again is another one, and is watched anew.
+        """
         for root in roots:
-            if self._useless or (name, root) in self._watched or not root.is_dir():
+            if self._useless or not root.is_dir():
                 continue
             try:
+                folder = root.stat().st_ino
+                known = self._watched.get((name, root))
+                if known is not None and known[0] == folder:
+                    continue
+                if known is not None:
+                    self._forget(root, known[1])
                 if not self._running:
                     self._observer.start()
                     self._running = True
-                self._observer.schedule(_Handler(hint), str(root), recursive=True)
-                self._watched.add((name, root))
+                watch = self._observer.schedule(_Handler(hint), str(root), recursive=True)
+                self._watched[name, root] = folder, watch
             except OSError as error:
                 self._useless = True
                 log.warning("file events unavailable, polling alone", error=str(error))
+
+    def _forget(self, root: Path, watch: ObservedWatch) -> None:
+        """Give up a watch; other sources that shared it set it up again when they are looked at."""
+        with suppress(KeyError):
+            self._observer.unschedule(watch)
+        for key in [key for key in self._watched if key[1] == root]:
+            del self._watched[key]
 
     def close(self) -> None:
         """Stop watching."""

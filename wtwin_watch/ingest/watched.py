@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from wtwin_watch.alerting import lifecycle
-from wtwin_watch.alerting.lifecycle import Policy, Transition
+from wtwin_watch.alerting.lifecycle import Policy, Reason, Transition
 from wtwin_watch.errors import SnapshotError
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Alert, Batch, Cursor, Family, Run
@@ -15,6 +15,7 @@ from wtwin_watch.monitor.options import DetectorOptions
 from wtwin_watch.monitor.run import RunMonitor
 from wtwin_watch.store import Progress, RunRecord
 
+_LATER = {Reason.LASTED, Reason.FIRST_SIGHT}
 _JUDGED_ANEW = "The whole log was judged anew, and as the detector is set now there is no alert."
 
 
@@ -98,6 +99,7 @@ class WatchedRun:
             alerts, ended = lifecycle.step(self.run.key, alerts, over, now, policy, new_id)
             transitions += [*told, *ended]
         self.alerts = dict(alerts)
+        transitions = self._as_it_is_now(transitions)
         self.dirty |= bool(transitions or batch.points) or batch.cursor != self.cursor
         self.cursor = batch.cursor
         self.position = batch.position or self.position
@@ -118,7 +120,23 @@ class WatchedRun:
             return []
         alerts, transitions = lifecycle.advance(self.alerts, now, policy)
         self.alerts = dict(alerts)
-        return transitions
+        return self._as_it_is_now(transitions)
+
+    def _as_it_is_now(self, transitions: list[Transition]) -> list[Transition]:
+        """Add the present loss to what fires long after it was detected."""
+        loss, step = self.monitor.last_loss, self.monitor.last_step
+        told = []
+        for transition in transitions:
+            alert = transition.alert
+            if transition.reason in _LATER and alert.detection.step != step and loss is not None:
+                now = f"now {loss:.5g} at step {step:.10g}"
+                evidence = (*alert.detection.evidence, now)
+                alert = replace(alert, detection=replace(alert.detection, evidence=evidence))
+                self.alerts[alert.family] = alert
+                told.append(replace(transition, alert=alert))
+            else:
+                told.append(transition)
+        return told
 
     def progress(self) -> Progress:
         """How far it has come, for those who look."""

@@ -30,6 +30,12 @@ from wtwin_watch.settings.model import (
 
 TABLES = ("state", "alerts", "detector", "source", "receiver")
 
+_A_SOURCE = """\
+    [[source]]
+    adapter = "csv"
+    path = "runs/*.csv"\
+"""
+
 
 def load_settings(
     flags: Flags, environ: Mapping[str, str], *, needs_sources: bool = True
@@ -37,7 +43,8 @@ def load_settings(
     """Read the settings, with every secret they refer to, and check them whole.
 
     Raises `SettingsError` with all mistakes at once; `UsageError` where all of them were made on the
-    command line, or where there is nothing to watch though ``needs_sources``.
+    command line. With ``needs_sources``, nothing to watch is the one where a file was read, the other where
+    there was none.
     """
     mistakes = Mistakes()
     notes: list[str] = []
@@ -70,7 +77,11 @@ def load_settings(
     logs.hide(secret_values(settings) | _password(state))
     mistakes.check()
     if needs_sources and not settings.sources:
-        raise UsageError(_nothing_to_watch(document, environ))
+        if document.path is not None:
+            raise SettingsError(
+                [f"{document.path}: holds no source; write one into it:\n{_A_SOURCE}"]
+            )
+        raise UsageError(_nothing_to_watch(environ))
     return settings
 
 
@@ -302,13 +313,9 @@ def _names(table: str, kind: str, entries: list[Entry], mistakes: Mistakes) -> l
     return names
 
 
-def _nothing_to_watch(document: Document, environ: Mapping[str, str]) -> str:
-    where = document.path or user_file(environ)
+def _nothing_to_watch(environ: Mapping[str, str]) -> str:
     return (
         "nothing to watch. Name logs to watch, for example:\n"
         "    wtwin-watch --csv 'runs/*.csv'\n"
-        f"or write them into {where}:\n"
-        "    [[source]]\n"
-        '    adapter = "csv"\n'
-        '    path = "runs/*.csv"'
+        f"or write them into {user_file(environ)}:\n{_A_SOURCE}"
     )

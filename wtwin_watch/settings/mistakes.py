@@ -47,7 +47,7 @@ class Mistakes:
         ordered = sorted(self._found, key=lambda found: found[0].line)
         lines = [f"{place.text}: {text}" for place, text in ordered]
         if all(place.asked for place, _ in ordered):
-            raise UsageError("\n".join(lines))
+            raise UsageError(*lines)
         raise SettingsError(lines)
 
     def validate(

@@ -280,19 +280,28 @@ class Store:
     def retry_parked(self, receivers: Iterable[str], made_after: float, now: float) -> int:
         """Let what was parked for these receivers be tried again; says how many.
 
-        Left parked: what is older than ``made_after``, and what a later notification of the same alert
-        has overtaken, since the last word about an alert must stay the last.
+        Left parked: what is older than ``made_after``, and what a later notification about the same run
+        and family has overtaken, since the last word about it must stay the last.
         """
         t = tables.outbox.c
         later = tables.outbox.alias("later")
+        own, other = tables.alerts.alias("own"), tables.alerts.alias("other")
+        same = (
+            sa.select(own.c.id)
+            .where(own.c.id == t.alert_id, other.c.id == later.c.alert_id)
+            .where(own.c.fingerprint == other.c.fingerprint)
+            .correlate(tables.outbox, later)
+            .exists()
+        )
         overtaken = (
             sa.select(later.c.id)
             .where(
                 later.c.receiver == t.receiver,
-                later.c.alert_id == t.alert_id,
+                sa.or_(later.c.alert_id == t.alert_id, same),
                 later.c.seq > t.seq,
                 later.c.state == "sent",
             )
+            .correlate(tables.outbox)
             .exists()
         )
 
