@@ -28,6 +28,8 @@ SETTLED = 8
 ZERO_PATIENCE = 64
 """So many points may begin with a learning rate of 0; a longer row says that it isn't one."""
 ANCHORS = 64
+TINY = 1e-300
+"""The least that a logarithm is taken of."""
 LARGEST_LR = 1e6
 """A larger one is a mistake of the log, and passed over."""
 
@@ -224,7 +226,7 @@ class Pace:
     @property
     def offset(self) -> float:
         """What is added to step or sum before the logarithm: one stride."""
-        return self.stride * self.first_lr if self.by_lr else self.stride
+        return max(self.stride * self.first_lr if self.by_lr else self.stride, TINY)
 
     def block_x(self) -> tuple[float, float]:
         """Return the mean x of the waiting points, and the latest one's; none waits any more."""
@@ -264,7 +266,8 @@ class Pace:
             self.anchors = [anchor for anchor in self.anchors if anchor[0] <= step]
             self.waiting = [self.total]
         else:
-            self.waiting = [max(step - self.origin, 0.0)]
+            self.origin = min(self.origin, step)
+            self.waiting = [step - self.origin]
         self.last = step
 
 
