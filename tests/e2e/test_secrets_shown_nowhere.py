@@ -117,7 +117,9 @@ def test_no_secret_is_in_anything_the_program_emits(program, record_property, gi
         daemon = program.start()
         assert program.known()
         with log.open("a") as out:
-            out.writelines(f"{i},{x}\n" for i, x in enumerate([*NAN, *healthy(70, start=40)], start=40))
+            out.writelines(
+                f"{i},{x}\n" for i, x in enumerate([*NAN, *healthy(70, start=40)], start=40)
+            )
         failed = "SELECT DISTINCT receiver FROM outbox WHERE error IS NOT NULL ORDER BY receiver"
         assert wait_until(lambda: [name for (name,) in program.rows(failed)] == receivers)
         assert wait_until(lambda: not (slack.faults or hook.faults)), daemon.log
