@@ -211,11 +211,15 @@ def test_killed_at_twenty_random_moments_it_ends_where_an_undisturbed_watcher_do
     known, expected = leaves(jobs.program.monitors()), leaves(undisturbed.monitors())
     assert known.keys() == expected.keys()
     for place, value in expected.items():
-        assert known[place] == pytest.approx(value, rel=1e-6, abs=1e-6, nan_ok=True), place
+        close = isinstance(value, float | list)
+        wanted = pytest.approx(value, rel=1e-6, abs=1e-6, nan_ok=True) if close else value
+        assert known[place] == wanted, place
     assert story(jobs.program) == story(undisturbed)
     assert [alert for alert in story(jobs.program) if alert[1] == "nonfinite"] == nan_episodes
     assert {alert[1] for alert in story(jobs.program)} == {"loss", "nonfinite"}
-    assert sorted((alert, event) for _, alert, event in keys) == sorted(
+    # Besides, an alert that turned out worse is told so.
+    ends = [(alert, event) for _, alert, event in keys if event != "changed"]
+    assert sorted(ends) == sorted(
         (alert, event) for alert in told for event in ("firing", "resolved")
     )
     assert {key for _, key, _ in deliveries} == set(times)
