@@ -379,8 +379,9 @@ class Engine:
 
     def _note_health(self, watched: WatchedSource, look_error: str | None) -> None:
         bad = list(watched.failing.values())
-        problem = look_error
+        problem, partly = look_error, False
         if problem is None and watched.failures == 0 and bad:
+            partly = len(bad) < len(watched.runs)
             problem = f"{len(bad)} of {len(watched.runs)} runs can't be read: {bad[0].error}"
         elif problem is None and watched.failures:
             return  # the last look failed; a fetch that was still under way doesn't change that
@@ -394,7 +395,7 @@ class Engine:
         elif was and not problem:
             log.info("source can be read again", source=watched.name)
         now = self._clock.time()
-        transitions = watched.health.note(problem, now, _new_id)
+        transitions = watched.health.note(problem, now, _new_id, partly)
         if transitions:
             self._queue_notifications(
                 None, transitions, Run(RunKey(watched.name, ""), watched.name)
@@ -497,7 +498,7 @@ class Engine:
                 if moved or (run.dirty and now - run.saved_at >= SAVE_EVERY_S):
                     self._checkpoint(run, moved)
             if watched.health.problem:
-                self._note_health(watched, watched.health.problem)
+                self._note_health(watched, watched.health.problem if watched.failures else None)
         self._save()
 
 

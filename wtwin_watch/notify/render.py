@@ -21,6 +21,7 @@ _TITLES = {
     "divergence": "loss diverges",
     "nonfinite": "loss is not finite",
     "source_down": "source can't be read",
+    "source_partly_down": "runs can't be read",
 }
 
 
