@@ -12,7 +12,7 @@ from wtwin_watch.errors import OwnershipLost, SourceError, StoreError
 from wtwin_watch.ingest import engine as engine_module
 from wtwin_watch.model import Restart, Severity
 from wtwin_watch.monitor.run import ClassicOptions
-from wtwin_watch.store import read_status
+from wtwin_watch.store import Checkpoint, read_status
 
 HEALTHY = [2.0 + 0.01 * math.sin(i) for i in range(20)]
 NAN = [math.nan]
@@ -155,10 +155,10 @@ def test_an_idle_run_is_not_fetched_again(world):
     assert len(world.source.fetches) == fetches
 
 
-def test_a_moving_run_is_saved_about_once_a_minute(world):
+def test_a_moving_run_is_saved_about_once_a_minute(world, monkeypatch):
     seen(world)
     saved = []
-    world.engine._store.save = lambda checkpoints, now: saved.append(now)
+    monkeypatch.setattr(world.store, "save", lambda checkpoints, now: saved.append(now))
 
     for _ in range(45):
         world.source.log("a", [2.0])
@@ -477,7 +477,7 @@ def test_history_is_read_anew_where_the_stored_monitor_cannot_be_used(world):
     world.engine.close()
     (record,) = world.store.run_records("memory")
     changed = replace(record, monitor=record.monitor | {"state": {"version": 999}})
-    world.store.save([engine_module.Checkpoint(changed)], world.clock.now)
+    world.store.save([Checkpoint(changed)], world.clock.now)
     world.kill()
     world.start()
     world.settle()
