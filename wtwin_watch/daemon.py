@@ -8,13 +8,16 @@ to a receiver waited for within a deadline; what isn't delivered stays in the ou
 from __future__ import annotations
 
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
 import structlog
 
 from wtwin_watch.alerting.lifecycle import Policy
@@ -57,7 +60,22 @@ def run(settings: Settings, options: RunOptions = RunOptions()) -> int:
     """
     clock = SystemClock()
     receivers = _receivers(settings, options)
-    store = _open_store(settings.state, options.fresh, clock)
+    if options.dry_run:
+        # On a copy of the state: what is shown here alone must still be told by the real daemon.
+        with tempfile.TemporaryDirectory(prefix="wtwin-watch-") as folder:
+            url = database.copy(database.database_url(settings.state), Path(folder))
+            return _run(settings, receivers, _open_store(url, options.fresh, clock), clock, options)
+    url = database.database_url(settings.state)
+    return _run(settings, receivers, _open_store(url, options.fresh, clock), clock, options)
+
+
+def _run(
+    settings: Settings,
+    receivers: Sequence[ReceiverSettings],
+    store: Store,
+    clock: Clock,
+    options: RunOptions,
+) -> int:
     try:
         daemon = Daemon(settings, store, receivers, clock, once=options.once)
     except BaseException:
@@ -219,12 +237,11 @@ class Daemon:
         self._stopping.set()
 
 
-def _open_store(state: str, fresh: bool, clock: Clock) -> Store:
-    url = database.database_url(state)
+def _open_store(url: sa.URL, fresh: bool, clock: Clock) -> Store:
     try:
         store = Store(url)
-    except StoreError:
-        if not fresh:
+    except StoreError as error:
+        if not fresh or "--fresh" not in str(error):
             raise
         database.remove(url)
         store = Store(url)

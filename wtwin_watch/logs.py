@@ -122,6 +122,8 @@ def _line(event: dict[str, Any], colour: str = "") -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{key}: {item}" for key, item in value.items())
     text = f"{value:.10g}" if isinstance(value, float) else str(value)
     plain = text.isprintable() and not any(c in text for c in " \"'=") and text != ""
     return text if plain else repr(text)

@@ -137,7 +137,7 @@ def _link(url: str | None) -> Payload | None:
 
 def _context(notification: Notification, *, late: bool) -> Payload:
     alert = notification.alert
-    parts = [escape(text.line(str(alert.run)), 200), f"{alert.severity} {alert.family} alert"]
+    parts = [f"{alert.severity} {alert.family} alert"]
     if alert.fired_at is not None:
         parts.append(f"fired {_date(alert.fired_at)}")
     if alert.resolved_at is not None:

@@ -76,7 +76,7 @@ def layout(notification: Notification, *, colour: bool) -> str:
 
     Control characters of what a run supplied are shown as U+FFFD; long texts are cut.
     """
-    words, alert = notification.message, notification.alert
+    words = notification.message
     event = str(notification.event).upper()
     headline = f"{_time(notification.created_at)}  {event}  {_line(words.title)}"
     if colour:
@@ -86,7 +86,6 @@ def layout(notification: Notification, *, colour: bool) -> str:
     width = max((len(_line(label)) for label, _ in words.facts), default=0)
     for label, value in words.facts:
         lines.append(f"{_line(label):<{width}}  {_line(value)}")
-    lines.append(_line(str(alert.run)))
     if words.link:
         lines.append(_line(words.link))
     return "\n    ".join(lines)
@@ -105,8 +104,8 @@ def _colour(notification: Notification) -> str:
 
 
 def _time(seconds: float) -> str:
-    """The local time with its distance from UTC."""
+    """The local time, written as in the log beside it."""
     try:
-        return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "seconds")
+        return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S}"
     except (ValueError, OverflowError, OSError):
         return "(no time)"

@@ -47,7 +47,7 @@ def _data(notification: Notification) -> Mapping[str, Any]:
         "source": _text(alert.run.source),
         "run": _text(alert.run.run),
         "run_name": _text(run.name),
-        "project": _text(run.project),
+        "project": _text(run.project or None),
         "url": _text(words.link or run.url),
         "started_at": timestamp(alert.started_at),
         "fired_at": timestamp(alert.fired_at),

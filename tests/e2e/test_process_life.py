@@ -164,6 +164,13 @@ def test_once_says_by_its_exit_code_that_a_source_could_not_be_read(program, log
     assert points(program) == [40]
 
 
+def test_once_says_of_an_alert_first_where_a_source_could_not_be_read_either(program, log):
+    program.once()
+    log.write(NAN)
+
+    assert program.once("--csv", str(program.folder / "nowhere")).wait() == 1
+
+
 def test_once_says_by_its_exit_code_that_nobody_could_be_told(program, log):
     with WebhookStandIn() as hook:
         hook.down()

@@ -10,9 +10,9 @@ from tests.support.memory import World, hang
 from wtwin_watch.alerting.lifecycle import Policy
 from wtwin_watch.errors import OwnershipLost, SourceError, StoreError
 from wtwin_watch.ingest import engine as engine_module
-from wtwin_watch.model import Restart
+from wtwin_watch.model import Restart, Severity
 from wtwin_watch.monitor.run import ClassicOptions
-from wtwin_watch.store import read_status
+from wtwin_watch.store import Checkpoint, read_status
 
 HEALTHY = [2.0 + 0.01 * math.sin(i) for i in range(20)]
 NAN = [math.nan]
@@ -155,10 +155,10 @@ def test_an_idle_run_is_not_fetched_again(world):
     assert len(world.source.fetches) == fetches
 
 
-def test_a_moving_run_is_saved_about_once_a_minute(world):
+def test_a_moving_run_is_saved_about_once_a_minute(world, monkeypatch):
     seen(world)
     saved = []
-    world.engine._store.save = lambda checkpoints, now: saved.append(now)
+    monkeypatch.setattr(world.store, "save", lambda checkpoints, now: saved.append(now))
 
     for _ in range(45):
         world.source.log("a", [2.0])
@@ -251,6 +251,23 @@ def test_a_run_that_cannot_be_read_does_not_stop_the_others_and_is_shown(world):
     assert world.engine.blind == ["memory"]
     status = read_status(world.url.database, world.clock.now)
     assert "1 of 2 runs can't be read: permission denied" in status.sources[0].error
+
+
+def test_one_unreadable_run_is_a_warning_that_does_not_say_the_source_is_down(world):
+    seen(world)
+    seen(world, run="poisoned")
+    world.source.broken["poisoned"] = SourceError("permission denied")
+    world.source.log("poisoned", HEALTHY)
+    for _ in range(40):
+        world.settle(2)
+
+    assert world.outbox() == [("firing", "", "source_partly_down")]
+    alert = world.store.next_notification("oncall").alert
+    assert alert.severity is Severity.WARNING
+    assert "1 of 2 runs can't be read: permission denied" in alert.detection.summary
+    world.source.down = "the folder is gone"
+    world.settle(30)
+    assert world.outbox()[1:] == [("changed", "", "source_down")]
 
 
 def test_a_run_that_can_be_read_again_goes_on_where_it_stopped(world):
@@ -460,7 +477,7 @@ def test_history_is_read_anew_where_the_stored_monitor_cannot_be_used(world):
     world.engine.close()
     (record,) = world.store.run_records("memory")
     changed = replace(record, monitor=record.monitor | {"state": {"version": 999}})
-    world.store.save([engine_module.Checkpoint(changed)], world.clock.now)
+    world.store.save([Checkpoint(changed)], world.clock.now)
     world.kill()
     world.start()
     world.settle()

@@ -4,7 +4,9 @@ import shutil
 import threading
 
 import pytest
+import structlog.testing
 
+from wtwin_watch.ingest import events as events_module
 from wtwin_watch.ingest.events import FileEvents
 
 
@@ -54,3 +56,18 @@ def test_a_folder_that_is_not_there_is_passed_over(events, tmp_path):
     events.watch("logs", [tmp_path / "none"], lambda: None)
 
     assert not (tmp_path / "none").exists()
+
+
+def test_a_machine_without_room_for_file_events_is_watched_by_polling_alone(
+    events, tmp_path, monkeypatch
+):
+    def no_room():
+        raise OSError(24, "inotify instance limit reached")
+
+    monkeypatch.setattr(events_module, "Observer", no_room)
+
+    with structlog.testing.capture_logs() as said:
+        events.watch("logs", [tmp_path], lambda: None)
+        events.watch("logs", [tmp_path], lambda: None)
+
+    assert [line["event"] for line in said] == ["file events unavailable, polling alone"]

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import time
+from datetime import datetime
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -14,6 +15,18 @@ from tests.support.notifier_contract import check_notifier_plugin
 from wtwin_notifiers import webhook_body
 from wtwin_notifiers.slack_answers import refusal
 from wtwin_watch.errors import DeliveryError
+from wtwin_watch.model import (
+    Alert,
+    AlertState,
+    Detection,
+    Event,
+    Family,
+    Notification,
+    Run,
+    RunKey,
+    Severity,
+)
+from wtwin_watch.notify.render import message
 
 ROOT = Path(__file__).parents[2]
 RECEIVERS = (ROOT / "docs" / "receivers.md").read_text(encoding="utf-8")
@@ -24,10 +37,47 @@ def examples(text, language):
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def test_the_body_that_is_shown_is_the_body_that_is_sent():
-    (shown,) = examples(RECEIVERS, "json")
+def told_by(body):
+    """The notification whose body ``body`` is: a run's first alert, put into words as by the daemon."""
 
-    assert json.loads(webhook_body.body(notification())) == json.loads(shown)
+    def seconds(name, table=body["data"]):
+        return datetime.fromisoformat(table[name]).timestamp()
+
+    data = body["data"]
+    copied = ("kind", "detector", "metric", "summary", "onset_step", "step", "last_healthy_step")
+    numbers = ("observed", "expected", "sigma", "score")
+    family, severity = Family(data["family"]), Severity(data["severity"])
+    detection = Detection(
+        family=family,
+        active=True,
+        severity=severity,
+        evidence=tuple(data["evidence"]),
+        **{name: data[name] for name in (*copied, *numbers)},
+    )
+    run = Run(RunKey(data["source"], data["run"]), data["run_name"])
+    alert = Alert(
+        id=data["alert_id"],
+        run=run.key,
+        family=family,
+        kind=data["kind"],
+        severity=severity,
+        state=AlertState(data["state"]),
+        detection=detection,
+        started_at=seconds("started_at"),
+        fired_at=seconds("fired_at"),
+    )
+    words = message(Event.FIRING, alert, run)
+    at = seconds("timestamp", body)
+    return Notification("ntf_1", "ops", Event.FIRING, alert, run, words, created_at=at)
+
+
+def test_the_body_that_is_shown_is_one_that_is_sent():
+    shown = json.loads(*examples(RECEIVERS, "json"))
+
+    sent = json.loads(webhook_body.body(told_by(shown)))
+
+    assert sent == shown
+    assert list(sent["data"]) == list(shown["data"])
 
 
 def test_every_field_of_the_body_is_explained():

@@ -33,9 +33,7 @@ def test_a_message_has_title_summary_facts_link_and_context():
     assert (
         link["text"]["text"] == "<https://tracker.example/run/a1?tab=charts&amp;x=1|Open the run>"
     )
-    assert context["elements"][0]["text"].startswith(
-        "cluster/a1 · critical loss alert · fired <!date^"
-    )
+    assert context["elements"][0]["text"].startswith("critical loss alert · fired <!date^")
     assert payload["text"] == (
         "🔴 Critical: loss drifts up (gpt-small-lr3e4): "
         "loss is 0.31 above what this run's own trend expects"

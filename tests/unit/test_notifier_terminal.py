@@ -53,13 +53,12 @@ def test_an_event_is_a_headline_and_what_there_is_to_say(notifier, capsys):
 
     first, *rest = capsys.readouterr().out.splitlines()
     assert first.endswith("  FIRING  Critical: loss drifts up (gpt-small-lr3e4)")
-    assert re.match(r"2025-10-\d\d \d\d:\d\d:20[+-]\d\d:\d\d  ", first)
+    assert re.match(r"2025-10-\d\d \d\d:\d\d:20  FIRING", first)
     assert rest == [
         "    loss is 0.31 above what this run's own trend expects",
         "    Run       gpt-small-lr3e4",
         "    Observed  2.81",
         "    Expected  2.5",
-        "    cluster/a1",
         "    https://tracker.example/run/a1?tab=charts&x=1",
     ]
 

@@ -138,6 +138,12 @@ def test_the_type_names_the_event(event):
     assert json.loads(webhook_body.body(notification(event)))["type"] == f"run.alert.{event}"
 
 
+def test_a_project_that_is_not_known_is_null():
+    given = notification()
+
+    assert data(replace(given, run=replace(given.run, project="")))["project"] is None
+
+
 def test_a_number_that_is_none_is_told_by_name():
     seen = data(notification(observed=math.nan, expected=math.inf, sigma=-math.inf, score=None))
 

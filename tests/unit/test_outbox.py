@@ -236,4 +236,8 @@ def test_a_receiver_in_trouble_is_tried_again_within_a_minute_with_something_els
 
 
 def test_trying_ends_after_three_days():
-    assert after_failure(DeliveryError("down"), 9, 3 * DAY_S + 1, NEVER_LUCKY) is None
+    assert after_failure(DeliveryError("down"), 10, 3 * DAY_S + 1, NEVER_LUCKY) is None
+
+
+def test_what_lay_while_the_daemon_was_off_is_not_given_up_at_the_first_failure():
+    assert after_failure(DeliveryError("down"), 1, 3 * DAY_S + 1, NEVER_LUCKY) == Retry(2, 2)

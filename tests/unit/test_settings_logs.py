@@ -33,6 +33,12 @@ def test_what_a_run_is_called_cannot_forge_a_line():
     assert line.count("\n") == 1
 
 
+def test_counts_are_written_for_a_person():
+    line = written(rows={"no loss column": 1, "short row": 20}, none={})
+
+    assert line.endswith(" rows='no loss column: 1, short row: 20' none=''\n")
+
+
 def test_json_is_one_object_a_line_and_keeps_nan():
     event = json.loads(written("json", loss=float("nan"), path=Path("/x"), n=1))
 

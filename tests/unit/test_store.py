@@ -410,6 +410,39 @@ def test_forgetting_empties_everything_but_the_ownership(store, path):
     assert status.running
 
 
+def test_a_copy_of_the_state_is_whole_and_free_for_another_to_own(store, path, tmp_path):
+    store.save([make_checkpoint(make_entry("n1"), cursor={"v": 1})], NOW)
+    (tmp_path / "elsewhere").mkdir()
+
+    copied = Store(database.copy(database.database_url(str(path)), tmp_path / "elsewhere"))
+    copied.claim(NOW)
+    copied.mark_parked(copied.next_notification("oncall"), "only here", NOW)
+
+    assert copied.run_records("logs")[0].cursor == {"v": 1}
+    assert store.next_notification("oncall").id == "n1"
+    copied.close()
+
+
+def test_a_copy_of_a_state_that_is_not_there_is_empty(tmp_path):
+    url = database.copy(database.database_url(str(tmp_path / "none.db")), tmp_path)
+
+    copied = Store(url)
+
+    assert copied.run_records("logs") == []
+    copied.close()
+
+
+def test_damage_in_the_middle_of_the_file_is_an_error_of_the_store(store, path):
+    store.save([make_checkpoint(cursor={"v": i}, points=i) for i in range(50)], NOW)
+    store.close()
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(content)
+
+    with pytest.raises(StoreError, match="can't be"):
+        Store(database.database_url(str(path))).run_records("logs")
+
+
 def test_a_state_that_is_not_there_is_said_to_be_missing(tmp_path):
     with pytest.raises(StoreError, match="no daemon has run"):
         read_status(str(tmp_path / "none.db"), NOW)

@@ -12,7 +12,6 @@ import contextlib
 import math
 import queue
 import random
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,25 +19,25 @@ from typing import Any
 
 import structlog
 
-from wtwin_watch.alerting.lifecycle import Policy, Reason, Transition
+from wtwin_watch.alerting.lifecycle import Policy, Transition
 from wtwin_watch.errors import OwnershipLost, SnapshotError, SourceError, StoreError
 from wtwin_watch.ingest.backoff import delay_s
 from wtwin_watch.ingest.events import FileEvents
 from wtwin_watch.ingest.health import Health
+from wtwin_watch.ingest.saving import Saver, new_id
 from wtwin_watch.ingest.watched import Judging, WatchedRun, restored
 from wtwin_watch.ingest.workers import Outcome, Workers
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Batch, Run, RunKey
 from wtwin_watch.monitor.options import DetectorOptions
 from wtwin_watch.protocols import Clock, Source
-from wtwin_watch.store import Checkpoint, OutboxEntry, Store
+from wtwin_watch.store import Store
 
 log = structlog.get_logger("wtwin_watch.ingest")
 
 FETCH_LIMIT = 5_000
 """Points a fetch may bring: about 50 ms of feeding."""
 SAVE_EVERY_S = 60.0
-SAVE_AGAIN_S = 5.0
 NOTE_GAP_S = 5.0
 DEADLINE_S = 60.0
 WORKERS = 4
@@ -99,20 +98,17 @@ class Engine:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._receivers = receivers
         self._detector = detector
         self._policy = policy
         self._old_after_s = old_after_s
         self._down_after_s = source_down_after_s
-        self._told = told
+        self._saver = Saver(store, clock, receivers, told)
         self._once = once
         self._sources: dict[str, WatchedSource] = {}
         self._inbox: queue.Queue[tuple[str, Outcome | None]] = queue.Queue(QUEUE_SIZE)
         self._hints: set[str] = set()
         self._events = FileEvents()
-        self._unsaved: list[Checkpoint] = []
         self._moved: dict[RunKey, WatchedRun] = {}
-        self._save_again_at = 0.0
         self._next_routine = 0.0
 
     # -- what the daemon asks --------------------------------------------------------------------
@@ -225,7 +221,7 @@ class Engine:
             for run in watched.runs.values():
                 if run.dirty:
                     self._checkpoint(run, [])
-        self._save()
+        self._saver.write()
         for watched in self._sources.values():
             watched.workers.close()
             watched.source.close()
@@ -331,7 +327,7 @@ class Engine:
         try:
             was_backlog, roles = run.backlog, dict(run.monitor.roles)
             transitions = run.take(
-                batch, self._clock.time(), self._policy, self._old_after_s, _new_id
+                batch, self._clock.time(), self._policy, self._old_after_s, new_id
             )
         except Exception as error:
             # One run's data must not stop the others: it is set aside, with its reason shown.
@@ -344,7 +340,7 @@ class Engine:
         if transitions or (was_backlog and not run.backlog):
             self._checkpoint(run, transitions)
         if transitions:
-            self._save()  # else with the routine: ten thousand new runs are not ten thousand commits
+            self._saver.write()  # else with the routine: ten thousand new runs are not ten thousand commits
         if batch.more:
             self._fetch(watched, run)
         else:
@@ -379,8 +375,9 @@ class Engine:
 
     def _note_health(self, watched: WatchedSource, look_error: str | None) -> None:
         bad = list(watched.failing.values())
-        problem = look_error
+        problem, partly = look_error, False
         if problem is None and watched.failures == 0 and bad:
+            partly = len(bad) < len(watched.runs)
             problem = f"{len(bad)} of {len(watched.runs)} runs can't be read: {bad[0].error}"
         elif problem is None and watched.failures:
             return  # the last look failed; a fetch that was still under way doesn't change that
@@ -394,13 +391,11 @@ class Engine:
         elif was and not problem:
             log.info("source can be read again", source=watched.name)
         now = self._clock.time()
-        transitions = watched.health.note(problem, now, _new_id)
+        transitions = watched.health.note(problem, now, new_id, partly)
         if transitions:
-            self._queue_notifications(
-                None, transitions, Run(RunKey(watched.name, ""), watched.name)
-            )
+            self._saver.add(Run(RunKey(watched.name, ""), watched.name), transitions)
         if transitions:
-            self._save()
+            self._saver.write()
         if news or moment - watched.noted_at >= SAVE_EVERY_S:
             watched.noted_at = moment
             self._write_down(watched)
@@ -414,68 +409,9 @@ class Engine:
             log.error("state not saved, trying again", error=str(error), retry_in_s=SAVE_EVERY_S)
 
     def _checkpoint(self, run: WatchedRun, transitions: Sequence[Transition]) -> None:
-        self._queue_notifications(run, transitions, run.run)
+        self._saver.add(run.run, transitions, run)
         run.dirty = False
         run.saved_at = self._clock.monotonic()
-
-    def _queue_notifications(
-        self, run: WatchedRun | None, transitions: Sequence[Transition], about: Run
-    ) -> None:
-        now = self._clock.time()
-        entries = []
-        for transition in transitions:
-            alert = transition.alert
-            if transition.reason in {Reason.COOLDOWN, Reason.OLD}:
-                log.info(
-                    "alert not told",
-                    run=about.name,
-                    source=about.key.source,
-                    kind=alert.kind,
-                    reason=transition.reason.value,
-                )
-            if transition.event is not None:
-                log.info(
-                    f"alert {transition.event.value}",
-                    run=about.name,
-                    source=about.key.source,
-                    family=alert.family.value,
-                    kind=alert.kind,
-                    step=alert.detection.step,
-                    reason=transition.reason.value,
-                )
-                entries += [
-                    OutboxEntry(
-                        _new_id(), receiver, transition.event, alert, about, now, next_at=now
-                    )
-                    for receiver in self._receivers
-                ]
-        record = run.record() if run is not None else None
-        self._unsaved.append(Checkpoint(record, tuple(transitions), tuple(entries)))
-
-    def _save(self) -> None:
-        """Write what is to be written.
-
-        Where that fails, what changed about alerts stays queued, in order, and is tried again soon. A
-        run that only moved is saved with its next checkpoint, so that a full disk doesn't fill memory.
-        """
-        if not self._unsaved or self._clock.monotonic() < self._save_again_at:
-            return
-        try:
-            self._store.save(self._unsaved, self._clock.time())
-        except OwnershipLost:
-            raise
-        except StoreError as error:
-            log.error("state not saved, trying again", error=str(error), retry_in_s=SAVE_AGAIN_S)
-            self._save_again_at = self._clock.monotonic() + SAVE_AGAIN_S
-            for checkpoint in self._unsaved:
-                if checkpoint.record is not None and not checkpoint.transitions:
-                    key = checkpoint.record.run.key
-                    self._sources[key.source].runs[key.run].dirty = True
-            self._unsaved = [c for c in self._unsaved if c.transitions]
-            return
-        if any(checkpoint.notifications for checkpoint in self._unsaved):
-            self._told()
-        self._unsaved = []
 
     def _routine(self) -> None:
         """What time alone brings: pending alerts that fire, hung tasks, the checkpoint a minute."""
@@ -497,16 +433,12 @@ class Engine:
                 if moved or (run.dirty and now - run.saved_at >= SAVE_EVERY_S):
                     self._checkpoint(run, moved)
             if watched.health.problem:
-                self._note_health(watched, watched.health.problem)
-        self._save()
+                self._note_health(watched, watched.health.problem if watched.failures else None)
+        self._saver.write()
 
 
 def _look(source: Source) -> list[Run]:
     return list(source.runs())
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex
 
 
 def _words(error: Exception) -> str:

@@ -21,7 +21,7 @@ from watchdog.events import (
     FileSystemEventHandler,
 )
 from watchdog.observers import Observer
-from watchdog.observers.api import ObservedWatch
+from watchdog.observers.api import BaseObserver, ObservedWatch
 
 log = structlog.get_logger("wtwin_watch.ingest")
 
@@ -48,10 +48,8 @@ class FileEvents:
     """Watches folders and calls back, from a thread of its own, when something in them changes."""
 
     def __init__(self) -> None:
-        self._observer = Observer()
-        self._observer.daemon = True
+        self._observer: BaseObserver | None = None
         self._watched: dict[tuple[str, Path], tuple[int, ObservedWatch]] = {}
-        self._running = False
         self._useless = False
 
     def watch(self, name: str, roots: Iterable[Path], hint: Callable[[], None]) -> None:
@@ -67,25 +65,32 @@ class FileEvents:
                 known = self._watched.get((name, root))
                 if known is not None and known[0] == folder:
                     continue
+                observer = self._started()
                 if known is not None:
-                    self._forget(root, known[1])
-                if not self._running:
-                    self._observer.start()
-                    self._running = True
-                watch = self._observer.schedule(_Handler(hint), str(root), recursive=True)
+                    self._forget(observer, root, known[1])
+                watch = observer.schedule(_Handler(hint), str(root), recursive=True)
                 self._watched[name, root] = folder, watch
             except OSError as error:
                 self._useless = True
                 log.warning("file events unavailable, polling alone", error=str(error))
 
-    def _forget(self, root: Path, watch: ObservedWatch) -> None:
+    def _started(self) -> BaseObserver:
+        """The observer: made when it is needed, since a machine allows but a few of them."""
+        if self._observer is None:
+            observer = Observer()
+            observer.daemon = True
+            observer.start()
+            self._observer = observer
+        return self._observer
+
+    def _forget(self, observer: BaseObserver, root: Path, watch: ObservedWatch) -> None:
         """Give up a watch; other sources that shared it set it up again when they are looked at."""
         with suppress(KeyError):
-            self._observer.unschedule(watch)
+            observer.unschedule(watch)
         for key in [key for key in self._watched if key[1] == root]:
             del self._watched[key]
 
     def close(self) -> None:
         """Stop watching."""
-        if self._running:
+        if self._observer is not None:
             self._observer.stop()

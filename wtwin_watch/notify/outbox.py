@@ -28,6 +28,7 @@ BACKOFF_CAP_S = 600.0
 HOLD_CAP_S = 60.0
 """A receiver that failed is left alone this long at most before the next notification is tried."""
 GIVE_UP_S = 3 * DAY_S
+LEAST_FAILURES = 10
 IDLE_S = 30.0
 
 
@@ -43,9 +44,10 @@ def after_failure(error: DeliveryError, failures: int, age_s: float, chance: flo
     """Decide what follows the ``failures``-th failure in a row; None: park it, trying again is no use.
 
     Retry-After is believed up to a day. Without it the delay doubles from `BACKOFF_S` to `BACKOFF_CAP_S`;
-    ``chance`` in [0, 1) is its jitter. A notification older than `GIVE_UP_S` is parked.
+    ``chance`` in [0, 1) is its jitter. One older than `GIVE_UP_S` is parked after
+    `LEAST_FAILURES`, so that a start without a network costs none.
     """
-    if error.permanent or age_s > GIVE_UP_S:
+    if error.permanent or (age_s > GIVE_UP_S and failures >= LEAST_FAILURES):
         return None
     if error.retry_after_s is not None:
         wait = min(max(error.retry_after_s, 0.0), DAY_S)

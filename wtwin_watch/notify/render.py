@@ -29,6 +29,7 @@ _TITLES = {
     "throughput_drop": "throughput dropped",
     "stagnation": "loss has stopped falling",
     "source_down": "source can't be read",
+    "source_partly_down": "runs can't be read",
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,32 @@ def migrate(engine: sa.Engine) -> None:
     except sa.exc.DatabaseError as error:
         raise StoreError(
             f"the state database {shown(engine.url)} can't be used: {error.orig};"
-            " name another place with --state, or start anew with --fresh"
+            " name another place with --state"
+            + (", or start anew with --fresh" if _is_damaged(error) else "")
         ) from None
+
+
+def _is_damaged(error: sa.exc.DatabaseError) -> bool:
+    """Whether the file itself is beyond use; a full disk or a lock is not."""
+    return any(word in str(error.orig) for word in ("malformed", "not a database", "no such table"))
+
+
+def copy(url: sa.URL, folder: Path) -> sa.URL:
+    """Copy the state into ``folder`` as it is now, owned by nobody; what isn't there is an empty state.
+
+    Only a SQLite file is copied; for another database the copy is empty.
+    """
+    target = folder / "state.db"
+    source = Path(url.database or "")
+    if url.get_backend_name() == "sqlite" and source.exists():
+        with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+            try:
+                old.backup(new)
+                new.execute("DELETE FROM owner")
+                new.commit()
+            except sqlite3.DatabaseError:
+                target.unlink(missing_ok=True)
+    return database_url(str(target))
 
 
 def remove(url: sa.URL) -> None:

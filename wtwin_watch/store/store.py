@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy as sa
@@ -39,6 +40,16 @@ class Store:
         self._writer.close()
         self._write_engine.dispose()
         self._read_engine.dispose()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        try:
+            with self._read_engine.connect() as connection:
+                yield connection
+        except sa.exc.DBAPIError as error:
+            raise StoreError(
+                f"the state database {database.shown(self.url)} can't be read: {error.orig}"
+            ) from None
 
     # -- ownership -------------------------------------------------------------------------------
 
@@ -139,7 +150,7 @@ class Store:
 
     def run_records(self, source: str) -> list[RunRecord]:
         """Every run of a source as it was last saved."""
-        with self._read_engine.connect() as connection:
+        with self._reading() as connection:
             rows = connection.execute(sa.select(tables.runs).where(tables.runs.c.source == source))
             return [
                 RunRecord(
@@ -180,7 +191,7 @@ class Store:
             )
         )
         latest: dict[RunKey, dict[Family, Alert]] = {}
-        with self._read_engine.connect() as connection:
+        with self._reading() as connection:
             for (text,) in connection.execute(query):
                 alert = codec.load_alert(text)
                 families = latest.setdefault(alert.run, {})
@@ -217,7 +228,7 @@ class Store:
             .order_by(t.next_at, t.seq)
             .limit(1)
         )
-        with self._read_engine.connect() as connection:
+        with self._reading() as connection:
             row = connection.execute(query).one_or_none()
         if row is None:
             return None
@@ -237,7 +248,7 @@ class Store:
         """What ``receiver`` answered to the first message about this alert."""
         t = tables.receipts.c
         query = sa.select(t.receipt_json).where(t.receiver == receiver, t.alert_id == alert_id)
-        with self._read_engine.connect() as connection:
+        with self._reading() as connection:
             text = connection.execute(query).scalar_one_or_none()
         found: Mapping[str, Any] | None = codec.loads(text)
         return found
@@ -364,7 +375,7 @@ class Store:
             t.next_at <= now,
             t.seq.in_(_next_in_line()),
         )
-        with self._read_engine.connect() as connection:
+        with self._reading() as connection:
             return connection.execute(query).scalar_one()
 
     def waiting(self, receivers: Iterable[str]) -> int:
@@ -373,7 +384,7 @@ class Store:
         query = sa.select(sa.func.count()).where(
             t.state == "waiting", t.receiver.in_(list(receivers))
         )
-        with self._read_engine.connect() as connection:
+        with self._reading() as connection:
             return connection.execute(query).scalar_one()
 
     def firing(self) -> int:
@@ -382,7 +393,7 @@ class Store:
         query = sa.select(sa.func.count()).where(
             t.state == AlertState.FIRING.value, t.quiet.is_(False)
         )
-        with self._read_engine.connect() as connection:
+        with self._reading() as connection:
             return connection.execute(query).scalar_one()
 
 

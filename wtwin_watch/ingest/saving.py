@@ -1,0 +1,112 @@
+"""Checkpoints on their way to the store, and what is owed to receivers because of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from wtwin_watch.alerting.lifecycle import Reason, Transition
+from wtwin_watch.errors import OwnershipLost, StoreError
+from wtwin_watch.ingest.watched import WatchedRun
+from wtwin_watch.model import Run
+from wtwin_watch.protocols import Clock
+from wtwin_watch.store import Checkpoint, OutboxEntry, Store
+
+log = structlog.get_logger("wtwin_watch.ingest")
+
+AGAIN_S = 5.0
+
+
+class Saver:
+    """Collects checkpoints, and writes them together.
+
+    ``receivers`` are owed a notification for each transition that is told; ``told`` is called once such
+    notifications are in the outbox.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, receivers: Sequence[str], told: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._receivers = receivers
+        self._told = told
+        self._unsaved: list[tuple[WatchedRun | None, Checkpoint]] = []
+        self._again_at = 0.0
+
+    def add(
+        self, about: Run, transitions: Sequence[Transition], run: WatchedRun | None = None
+    ) -> None:
+        """Queue what changed ``about`` a run, with where it stands; a source has no ``run``."""
+        now = self._clock.time()
+        entries = []
+        for transition in transitions:
+            _say(transition, about)
+            if transition.event is not None:
+                entries += [
+                    OutboxEntry(
+                        new_id(),
+                        receiver,
+                        transition.event,
+                        transition.alert,
+                        about,
+                        now,
+                        next_at=now,
+                    )
+                    for receiver in self._receivers
+                ]
+        record = run.record() if run is not None else None
+        self._unsaved.append((run, Checkpoint(record, tuple(transitions), tuple(entries))))
+
+    def write(self) -> None:
+        """Write what is queued.
+
+        Where that fails, what changed about alerts stays queued, in order, and is tried again soon. A
+        run that only moved is saved with its next checkpoint, so that a full disk doesn't fill memory.
+        Raises `OwnershipLost`.
+        """
+        if not self._unsaved or self._clock.monotonic() < self._again_at:
+            return
+        checkpoints = [checkpoint for _, checkpoint in self._unsaved]
+        try:
+            self._store.save(checkpoints, self._clock.time())
+        except OwnershipLost:
+            raise
+        except StoreError as error:
+            log.error("state not saved, trying again", error=str(error), retry_in_s=AGAIN_S)
+            self._again_at = self._clock.monotonic() + AGAIN_S
+            for run, checkpoint in self._unsaved:
+                if run is not None and not checkpoint.transitions:
+                    run.dirty = True
+            self._unsaved = [(run, c) for run, c in self._unsaved if c.transitions]
+            return
+        self._unsaved = []
+        if any(checkpoint.notifications for checkpoint in checkpoints):
+            self._told()
+
+
+def new_id() -> str:
+    """An id that nothing else has: 32 hex digits."""
+    return uuid.uuid4().hex
+
+
+def _say(transition: Transition, about: Run) -> None:
+    """Log what people are told, and what they would expect to be told and aren't."""
+    if transition.event is not None:
+        what = f"alert {transition.event.value}"
+    elif transition.reason in {Reason.COOLDOWN, Reason.OLD}:
+        what = "alert not told"
+    else:
+        return
+    alert = transition.alert
+    log.info(
+        what,
+        run=about.name,
+        source=about.key.source,
+        family=alert.family.value,
+        kind=alert.kind,
+        step=alert.detection.step,
+        reason=transition.reason.value,
+    )
