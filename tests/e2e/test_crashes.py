@@ -201,11 +201,14 @@ def test_killed_at_twenty_random_moments_it_ends_where_an_undisturbed_watcher_do
     told = [alert["id"] for alert in jobs.program.alerts() if not alert["quiet"]]
     keys = jobs.program.rows("SELECT id, alert_id, event FROM outbox WHERE state = 'sent'")
     deliveries = jobs.accepted()
-    times = {key: [at for _, k, at in deliveries if k == key] for key, _, _ in keys}
+    # A turn for the worse edits the alert's message, and is posted below it besides.
+    times: dict[tuple[str, str], list[float]] = {}
+    for method, key, at in deliveries:
+        times.setdefault((method, key), []).append(at)
     record_property(
         "counted",
         f"seed {SEED}: {KILLS} kills, {len(told)} alerts, {len(keys)} notifications,"
-        f" {len(deliveries)} deliveries, {len(deliveries) - len(keys)} of these repeated",
+        f" {len(deliveries)} deliveries, {len(deliveries) - len(times)} of these repeated",
     )
     assert jobs.counted() == jobs.written()
     known, expected = leaves(jobs.program.monitors()), leaves(undisturbed.monitors())
@@ -222,7 +225,7 @@ def test_killed_at_twenty_random_moments_it_ends_where_an_undisturbed_watcher_do
     assert sorted(ends) == sorted(
         (alert, event) for alert in told for event in ("firing", "resolved")
     )
-    assert {key for _, key, _ in deliveries} == set(times)
+    assert {key for _, key in times} == {key for key, _, _ in keys}
     for earlier, later in [pair for at in times.values() for pair in pairwise(at)]:
         assert any(earlier < kill < min(later, earlier + SOON_S) for kill in killed_at)
     assert len([message for message in jobs.slack.parents if "Resolved" in message.title]) == len(
