@@ -20,8 +20,8 @@ from typing import Any
 import structlog
 
 from wtwin_watch.alerting.lifecycle import Policy, Transition
+from wtwin_watch.backoff import delay_s
 from wtwin_watch.errors import OwnershipLost, SnapshotError, SourceError, StoreError
-from wtwin_watch.ingest.backoff import delay_s
 from wtwin_watch.ingest.events import FileEvents
 from wtwin_watch.ingest.health import Health
 from wtwin_watch.ingest.saving import Saver, new_id

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from wtwin_watch.backoff import delay_s
 from wtwin_watch.errors import DeliveryError, OwnershipLost, StoreError
 from wtwin_watch.model import Notification, Receipt
 from wtwin_watch.notify import render
@@ -52,8 +53,7 @@ def after_failure(error: DeliveryError, failures: int, age_s: float, chance: flo
     if error.retry_after_s is not None:
         wait = min(max(error.retry_after_s, 0.0), DAY_S)
         return Retry(wait, wait)
-    full = min(BACKOFF_CAP_S, BACKOFF_S * 2.0 ** min(failures - 1, 60))
-    wait = full * (1.0 - 0.5 * chance)
+    wait = delay_s(failures, BACKOFF_S, BACKOFF_CAP_S, chance)
     return Retry(wait, min(wait, HOLD_CAP_S))
 
 
