@@ -22,7 +22,7 @@ import structlog
 
 from wtwin_watch.alerting.lifecycle import Policy
 from wtwin_watch.clock import SystemClock
-from wtwin_watch.errors import OwnershipLost, StoreError
+from wtwin_watch.errors import OwnershipLost, StateDamaged, StoreError
 from wtwin_watch.ingest.engine import Engine
 from wtwin_watch.notify.outbox import GIVE_UP_S, Deliverer
 from wtwin_watch.plugins import load_adapter, load_notifier
@@ -60,12 +60,12 @@ def run(settings: Settings, options: RunOptions = RunOptions()) -> int:
     """
     clock = SystemClock()
     receivers = _receivers(settings, options)
+    url = database.database_url(settings.state)
     if options.dry_run:
         # On a copy of the state: what is shown here alone must still be told by the real daemon.
         with tempfile.TemporaryDirectory(prefix="wtwin-watch-") as folder:
-            url = database.copy(database.database_url(settings.state), Path(folder))
+            url = database.copy(url, Path(folder))
             return _run(settings, receivers, _open_store(url, options.fresh, clock), clock, options)
-    url = database.database_url(settings.state)
     return _run(settings, receivers, _open_store(url, options.fresh, clock), clock, options)
 
 
@@ -240,8 +240,8 @@ class Daemon:
 def _open_store(url: sa.URL, fresh: bool, clock: Clock) -> Store:
     try:
         store = Store(url)
-    except StoreError as error:
-        if not fresh or "--fresh" not in str(error):
+    except StateDamaged:
+        if not fresh:
             raise
         database.remove(url)
         store = Store(url)
@@ -256,12 +256,11 @@ def _open_store(url: sa.URL, fresh: bool, clock: Clock) -> Store:
 
 
 def _receivers(settings: Settings, options: RunOptions) -> Sequence[ReceiverSettings]:
-    if settings.receivers and not options.dry_run:
+    if not options.dry_run:
         return settings.receivers
     terminal: Options = load_notifier("terminal").Options()
-    why = "dry run" if options.dry_run else "no receiver is given"
-    log.info(f"{why}: alerts are shown in this terminal alone")
-    return [ReceiverSettings("terminal", "terminal", terminal, origin=why)]
+    log.info("dry run: alerts are shown in this terminal alone")
+    return [ReceiverSettings("terminal", "terminal", terminal, origin="--dry-run")]
 
 
 @contextmanager

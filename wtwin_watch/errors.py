@@ -9,7 +9,8 @@
     ├── DeliveryError   a notification was not delivered; says whether trying again can help
     ├── SnapshotError   a stored monitor state can't be read by this version
     └── StoreError      the database can't be opened, or is held by another daemon        (exit 69)
-        └── OwnershipLost   another daemon has taken the database over
+        ├── OwnershipLost   another daemon has taken the database over
+        └── StateDamaged    the file is no database any more; only --fresh helps
 """
 
 from __future__ import annotations
@@ -74,3 +75,7 @@ class StoreError(WtwinWatchError):
 
 class OwnershipLost(StoreError):
     """Another daemon has taken the database over, so this one must stop writing and end."""
+
+
+class StateDamaged(StoreError):
+    """The state is no database, or is damaged beyond use; starting anew is the only cure."""

@@ -7,7 +7,7 @@ connection. Both import `wtwin_watch.model`, `.metrics`, `.secrets`, `.protocols
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -150,6 +150,3 @@ class NotifierPlugin(Protocol):
     def __call__(self, name: str, options: Any) -> Notifier:
         """Make the connection's object. Sends nothing yet."""
         ...
-
-
-Log = Callable[..., None]

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool, QueuePool
 
-from wtwin_watch.errors import StoreError
+from wtwin_watch.errors import StateDamaged, StoreError
 
 BUSY_TIMEOUT_S = 20
 
@@ -105,11 +105,13 @@ def migrate(engine: sa.Engine) -> None:
             " upgrade wtwin-watch or name another place with --state"
         ) from None
     except sa.exc.DatabaseError as error:
-        raise StoreError(
+        text = (
             f"the state database {shown(engine.url)} can't be used: {error.orig};"
             " name another place with --state"
-            + (", or start anew with --fresh" if _is_damaged(error) else "")
-        ) from None
+        )
+        if _is_damaged(error):
+            raise StateDamaged(f"{text}, or start anew with --fresh") from None
+        raise StoreError(text) from None
 
 
 def _is_damaged(error: sa.exc.DatabaseError) -> bool:

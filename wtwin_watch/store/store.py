@@ -207,7 +207,6 @@ class Store:
             "seen_at": record.seen_at,
             "error": record.error,
             "down_since": record.down_since,
-            "alerts_json": "[]",
         }
         self._writer.write(
             lambda c: writing.upsert(c, tables.sources, {"name": record.name}, values)

@@ -39,7 +39,6 @@ sources = Table(
     Column("seen_at", Double),
     Column("error", Text),
     Column("down_since", Double),
-    Column("alerts_json", Text, nullable=False),
 )
 
 # Where each run stands: the cursor and the monitor's state that belong together.

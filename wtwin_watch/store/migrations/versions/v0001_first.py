@@ -29,7 +29,6 @@ def upgrade() -> None:
         sa.Column("seen_at", sa.Double),
         sa.Column("error", sa.Text),
         sa.Column("down_since", sa.Double),
-        sa.Column("alerts_json", sa.Text, nullable=False),
     )
     op.create_table(
         "runs",
