@@ -2,7 +2,6 @@
 
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from wtwin_watch.alerting.lifecycle import Policy
@@ -12,6 +11,7 @@ from wtwin_watch.metrics import Names
 from wtwin_watch.model import Batch, Point, Run, RunKey
 from wtwin_watch.monitor.run import ClassicOptions
 from wtwin_watch.store import Store, database
+from wtwin_watch.testing import ManualClock
 
 
 class MemorySource:
@@ -76,19 +76,6 @@ class MemorySource:
         pass
 
 
-class TickingClock:
-    """A clock that tests move; both its times move together."""
-
-    def __init__(self, now=1_000_000.0):
-        self.now = now
-
-    def time(self):
-        return self.now
-
-    def monotonic(self):
-        return self.now
-
-
 class World:
     """An engine over one memory source and a real store."""
 
@@ -96,7 +83,7 @@ class World:
         self.url = database.database_url(str(folder / "state.db"))
         self.policy = policy
         self.receivers = receivers
-        self.clock = TickingClock()
+        self.clock = ManualClock(1_000_000.0)
         self.source = MemorySource()
         self.wakes = 0
         self.start()
@@ -155,8 +142,3 @@ class World:
 def hang():
     """An event that lets a hanging fetch go on."""
     return threading.Event()
-
-
-def renamed(run, name):
-    """The same run under another name."""
-    return replace(run, name=name)
