@@ -46,3 +46,10 @@ class PathOptions(SourceOptions):
         where = " or ".join(self.paths)
         how = "below" if _PATTERN.isdisjoint(where) else "match"
         return f"no {self.files} {how} {where} yet"
+
+
+class LineOptions(PathOptions):
+    """Where logs of lines are."""
+
+    finished: bool = False
+    """Nobody writes there any more: a last line without its end counts at once."""

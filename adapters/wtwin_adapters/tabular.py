@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from wtwin_adapters.files import opened, shown
-from wtwin_adapters.options import PathOptions
+from wtwin_adapters.options import LineOptions
 from wtwin_adapters.recognition import recognise_table
 from wtwin_adapters.tail import AT_REST_S, Tail
 from wtwin_adapters.tree import Forest
@@ -44,13 +44,14 @@ class TabularSource:
     Listing costs one ``stat`` a file and a folder. Fetching costs what is new.
     """
 
-    Options: ClassVar[type[SourceOptions]] = PathOptions
+    Options: ClassVar[type[SourceOptions]] = LineOptions
     interval_s: ClassVar[float] = 2.0
     extra: ClassVar[str | None] = None
 
-    def __init__(self, name: str, options: PathOptions, clock: Clock = time) -> None:
+    def __init__(self, name: str, options: LineOptions, clock: Clock = time) -> None:
         self._name = name
         self._names = options.names
+        self._finished = options.finished
         self._clock = clock
         self._forest = Forest(options.paths, _is_log, clock, literal=True)
         self._known: dict[str, _Known] = {}
@@ -101,7 +102,8 @@ class TabularSource:
         """Read on in the file of ``run``; see `wtwin_watch.protocols.Source.fetch`."""
         path = self._paths.get(run.key.run) or self._forest.path_of(run.key.run)
         with opened(path) as fd:
-            tail = Tail(fd, self._names, jsonl=path.endswith(_JSONL), now=self._clock.time())
+            at_rest = self._finished or self._clock.time() - os.fstat(fd).st_mtime >= AT_REST_S
+            tail = Tail(fd, self._names, jsonl=path.endswith(_JSONL), at_rest=at_rest)
             return tail.read(cursor, limit)
 
     def roots(self) -> Sequence[Path]:

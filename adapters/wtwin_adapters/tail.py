@@ -89,14 +89,15 @@ class _State:
 class Tail:
     """One open log file, read on from a cursor.
 
-    ``jsonl``: the name says JSON Lines, whatever the first line is. ``now`` in unix seconds.
+    ``jsonl``: the name says JSON Lines, whatever the first line is. ``at_rest``: a last line without its
+    end is taken, since nobody writes it any more.
     """
 
-    def __init__(self, fd: int, names: Names, *, jsonl: bool, now: float) -> None:
+    def __init__(self, fd: int, names: Names, *, jsonl: bool, at_rest: bool) -> None:
         self._fd = fd
         self._names = names
         self._jsonl = jsonl
-        self._at_rest = now - os.fstat(fd).st_mtime >= AT_REST_S
+        self._at_rest = at_rest
 
     def read(self, cursor: Mapping[str, Any] | None, limit: int) -> Batch:
         """Read at most ``limit`` points after ``cursor``."""

@@ -36,7 +36,7 @@ def test_the_tables_hold_what_is_known_of_them():
         assert found is not None
         assert (found.format, found.refused) == (row["format"], None)
         names = {"loss": row["loss"], "step": row["step"]}
-        source = TabularSource("s", TabularSource.Options(**found.options, **names))
+        source = TabularSource("s", TabularSource.Options(**found.options, **names, finished=True))
         (run,) = source.runs()
         batches = read_on(source, run)
         losses = [p for p in points_of(batches) if p.metric == row["loss"]]
@@ -57,7 +57,7 @@ def test_every_curve_of_the_corpus_is_read_row_by_row():
             continue
         with path.open(newline="") as file:
             losses = [float(r["loss"]) for r in csv.DictReader(file) if r["loss"]]
-        source = TabularSource("s", TabularSource.Options(path=path))
+        source = TabularSource("s", TabularSource.Options(path=path, finished=True))
         (run,) = source.runs()
 
         points = [p.value for p in points_of(read_on(source, run)) if p.metric == "loss"]

@@ -169,3 +169,12 @@ def test_a_run_that_cannot_be_read_costs_no_other(tmp_path: Path):
 
     assert (good.name, good.error, len(good.points)) == ("good", None, 1)
     assert (bad.name, bad.error, bad.points) == ("bad", "it may not be read", [])
+
+
+def test_a_last_line_without_its_end_counts_though_it_was_written_a_moment_ago(tmp_path: Path):
+    path = tmp_path / "log.csv"
+    path.write_text("step,loss\n1,2.5\n2,2.25")
+
+    (run,) = read_logs(path, Names())
+
+    assert [point.value for point in run.points] == [2.5, 2.25]

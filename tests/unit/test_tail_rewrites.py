@@ -55,6 +55,13 @@ def test_a_last_line_without_its_end_is_taken_once_the_file_has_come_to_rest(log
     assert log.losses() == []
 
 
+def test_a_last_line_without_its_end_counts_in_a_finished_log(log):
+    log.source = type(log.source)("logs", log.source.Options(path=log.path, finished=True))
+    log.write("step,loss\n0,1.0\n1,0.5")
+
+    assert log.losses() == [(0.0, 1.0), (1.0, 0.5)]
+
+
 def test_a_file_that_comes_to_rest_is_offered_once_more(log):
     clock = ManualClock()
     log.source = type(log.source)("logs", log.source.Options(path=log.path), clock)

@@ -105,8 +105,9 @@ def read_log(log: Log, names: Names, talk: Talk | None = None) -> list[FinishedR
         for role in names.__dataclass_fields__
         if (name := getattr(names, role)) is not None
     }
+    whole = {"finished": True} if "finished" in log.adapter.Options.model_fields else {}
     try:
-        options = log.adapter.Options(**{**log.recognition.options, **given})
+        options = log.adapter.Options(**{**log.recognition.options, **given, **whole})
         source = log.adapter(log.path.name or str(log.path), options)
     except ValidationError as error:
         problems = "; ".join(mistake["msg"] for mistake in error.errors())
