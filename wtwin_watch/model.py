@@ -20,7 +20,14 @@ class RunStatus(StrEnum):
     FAILED = "failed"
     CRASHED = "crashed"
     KILLED = "killed"
+    PREEMPTED = "preempted"
+    """Taken off its machine by the scheduler, which usually starts it again."""
     UNKNOWN = "unknown"
+
+    @property
+    def ended(self) -> bool:
+        """Whether the tracker says that the run is over, well or badly."""
+        return self not in (RunStatus.RUNNING, RunStatus.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ class Run:
     """Changes whenever there may be something to fetch; None means: always fetch."""
     group: str | None = None
     tags: tuple[str, ...] = ()
+    exit_code: int | None = None
+    """How its process ended, where the tracker knows."""
 
 
 class Point(NamedTuple):
@@ -141,6 +150,10 @@ class Detection:
     sigma: float | None = None
     score: float | None = None
     evidence: tuple[str, ...] = ()
+    patience_s: float = 0.0
+    """Its alert waits this long before it fires, seconds, and is dropped if the detection ends before."""
+    last_lines: tuple[str, ...] = ()
+    """The end of the run's console output, oldest first."""
 
 
 class AlertState(StrEnum):
