@@ -171,6 +171,17 @@ def fingerprint(run: RunKey, family: Family) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """Somebody has seen an alert: it isn't repeated any more, and nothing else changes. Unix seconds."""
+
+    by: str
+    at: float
+    until: float | None = None
+    """It is repeated again from then on; None: until the alert is over."""
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Alert:
     """One episode of one (run, family). Times are unix seconds."""
 
@@ -192,6 +203,7 @@ class Alert:
     """A pending alert in its cooldown fires at this time at the earliest."""
     quiet: bool = False
     """Nobody is told: it lies in the history that was there before the run was first seen."""
+    acknowledged: Acknowledgement | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -209,6 +221,7 @@ class Event(StrEnum):
 
     FIRING = "firing"
     CHANGED = "changed"
+    ACKNOWLEDGED = "acknowledged"
     RESOLVED = "resolved"
     TEST = "test"
 
