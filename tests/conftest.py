@@ -4,11 +4,14 @@ import signal
 
 from tests.support.command_line import logging_as_before, no_settings, wtwin_watch
 from tests.support.counts import pytest_terminal_summary
+from tests.support.mlflow_fixtures import mlflow_here, mlflow_pair
 from tests.support.process import program
 from tests.support.toys import toy_adapter
 
 __all__ = [
     "logging_as_before",
+    "mlflow_here",
+    "mlflow_pair",
     "no_settings",
     "program",
     "pytest_terminal_summary",

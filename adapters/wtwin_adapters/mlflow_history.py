@@ -31,6 +31,7 @@ OVERLAP = 32
 """So many rows are read again, to notice late ones."""
 SAMPLED = 2500
 """The most rows a window gives; with as many it may be a sample."""
+_LEAST = 8
 _WANTED = 2000
 _FIRST = 1000
 _WIDEN = 8
@@ -64,6 +65,8 @@ class Track:
     """The last rows by time, and those of the highest steps, in the order of their time."""
     floor: int | None = None
     """Of the steps above this, all rows that were read are among ``recent``."""
+    by_time: bool = False
+    """The log went back: up to its end it is read by time, so that nothing below is left out."""
     token: str | None = None
     """Databricks: the page that is being read; ``offset`` counts its rows then."""
     settled: Fingerprint | None = None
@@ -77,6 +80,7 @@ class Track:
             "offset": self.offset,
             "recent": [list(row) for row in self.recent],
             "floor": self.floor,
+            "by_time": self.by_time,
             "token": self.token,
             "settled": self.settled,
         }
@@ -89,6 +93,7 @@ class Track:
             form["offset"],
             [Row(*row) for row in form["recent"]],
             form["floor"],
+            form["by_time"],
             form["token"],
             form["settled"],
         )
@@ -136,7 +141,7 @@ class History:
         self._server = server
         self._way = way
         self._run = run
-        self._wanted = min(wanted, _WANTED)
+        self._wanted = min(max(wanted, _LEAST), _WANTED)
         self._rows: deque[Row] = deque()
         self._ended = False
         self._next: str | None = None
@@ -173,12 +178,13 @@ class History:
             if rows is not None and self._in_order(rows):
                 self._ended = ended
                 return rows
-            beyond = [row for row in rows or () if row.step > (self.course.top or 0)]
+            beyond = self._hidden(rows or ())
+            self.track.by_time = rows is not None and not beyond
         page, deep = self._page()
+        self.track.by_time &= not self._ended
         if not deep:
             return page
         if beyond:
-            # The writer's clock was set back: by time these rows lie among the old ones, by step behind.
             self._ended = False
             return beyond
         self.late += deep
@@ -190,6 +196,7 @@ class History:
         return (
             top is not None
             and not self.course.behind
+            and not track.by_time
             and (track.floor is None or track.floor < top)
             and self.latest[1] >= top
             and self.latest[1] != 0
@@ -204,6 +211,14 @@ class History:
             time, step = row.timestamp, row.step
         return True
 
+    def _hidden(self, rows: Sequence[Row]) -> list[Row]:
+        """Rows of a window that lie behind those read by step, but among them by time.
+
+        The clock of a writer that went on was behind.
+        """
+        time, step = self.course.newest or 0, self.course.top or 0
+        return [row for row in rows if row.step > step and row.timestamp < time]
+
     def _window(self) -> tuple[list[Row] | None, bool]:
         """Read the next rows by their steps: these and whether the latest step was reached.
 
@@ -214,7 +229,7 @@ class History:
         low = min(row.step for row in track.recent) if track.floor is None else track.floor + 1
         known = [row for row in track.recent if row.step >= low]
         per_row = (top - low + 1) / max(1, len(known))
-        high = min(last, top + max(1, math.ceil(per_row * self._wanted)))
+        high = min(last, top + math.ceil(per_row * self._wanted))
         reached, too_high = top, None
         while True:
             rows = self._ask_window(low, high)
@@ -222,8 +237,11 @@ class History:
                 too_high = high
             else:
                 new = _without(rows, known)
-                if new or high >= last:
-                    return new, high >= last
+                if high >= last:
+                    return new, True
+                # Whether the log goes back to the last of these steps, only what follows can tell.
+                if inner := [row for row in new if row.step < new[-1].step]:
+                    return inner, False
                 reached = high
             if too_high is None:
                 high = min(last, high + _WIDEN * (high - low + 1))

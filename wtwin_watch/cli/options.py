@@ -67,17 +67,13 @@ _SOURCES = [
     click.option(
         "--mlflow",
         metavar="URI",
-        cls=_AdapterOption,
-        adapter="mlflow",
-        help="MLflow tracking server.",
+        help="MLflow tracking server: http://HOST:PORT, or databricks.",
     ),
     click.option(
         "--experiment",
         multiple=True,
         metavar="NAME",
-        cls=_AdapterOption,
-        adapter="mlflow",
-        help="MLflow experiment; repeatable.",
+        help="MLflow experiment, by name or id; repeatable. [default: all of them]",
     ),
     click.option(
         "--interval", metavar="DURATION", help="Time between two looks, such as 5s or 1m."
