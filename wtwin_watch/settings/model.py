@@ -216,6 +216,7 @@ class Flags:
     state: str | None = None
     interval: str | None = None
     csv: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
     tensorboard: tuple[str, ...] = ()
     project: tuple[str, ...] = ()
     mlflow: str | None = None
