@@ -162,6 +162,8 @@ def _mlperf(text: str, names: Names) -> Row | None:
     return Row(float(step[2]), [(found[1], _number(found[2]))], step[1])
 
 
+# The Trainer's last row says so, and its train_loss is the mean of the whole run.
+_SUMMARY = "train_runtime"
 _DICT = re.compile(r"\{.*?['\"]\w*loss['\"]\s*:", re.I)
 
 
@@ -170,8 +172,8 @@ def _dict(text: str, names: Names) -> Row | None:
     if not start:
         return None
     found = {key: _number(value) for key, value in _QUOTED.findall(text[start.start() :])}
-    if "train_runtime" in found:
-        return None  # a summary at the end: the mean of the whole run
+    if _SUMMARY in found:
+        return None
     step = choose_step([name for name in found if name != "epoch"], names)
     if step is None:
         return Row(None, list(found.items()), ROW_NUMBER)
@@ -203,6 +205,8 @@ def _bar(text: str, names: Names) -> Row | None:
 
 
 def _pairs(text: str, names: Names) -> Row | None:
+    if _SUMMARY in text:
+        return None
     found = pairs(text)
     known: dict[str, Pair] = {}
     for pair in found:

@@ -14,6 +14,7 @@ from wtwin_adapters.tail import AT_REST_S
 from wtwin_adapters.tree import Forest
 from wtwin_watch.model import Run, RunKey
 
+_STATE = "/trainer_state.json"
 _EXTENSION = re.compile(
     r"(?:\.(?:csv|tsv|jsonl|ndjson|log|out|err|txt)(?:\.gz)?|(?:/trainer_state)?\.json)$"
 )
@@ -112,6 +113,6 @@ class RunList:
         """The id without its extension; for a file given by itself, with the folder it lies in."""
         run = self._forest.id_of(path)
         title = _EXTENSION.sub("", run)
-        if "/" in title:
+        if "/" in run and ("/" in title or run.endswith(_STATE)):
             return title
         return f"{shown(os.path.basename(os.path.dirname(path)))}/{title}".lstrip("/")

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config" / "example.toml"
 SCHEMA = ROOT / "config" / "settings.schema.json"
 SHIPPED = {
-    plugins.ADAPTERS: ("csv", "tensorboard"),
+    plugins.ADAPTERS: ("csv", "tensorboard", "wandb-files"),
     plugins.NOTIFIERS: ("slack", "terminal", "webhook"),
 }
 

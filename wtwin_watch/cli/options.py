@@ -55,12 +55,19 @@ _SOURCES = [
     ),
     click.option(
         "--log",
+        "logs",
         multiple=True,
         metavar="PATTERN",
         help="Logs of any kind in files: tables, text logs, trainer_state.json; repeatable.",
     ),
     click.option(
         "--tensorboard", multiple=True, metavar="DIR", help="TensorBoard log folder; repeatable."
+    ),
+    click.option(
+        "--wandb-dir",
+        multiple=True,
+        metavar="DIR",
+        help="Folder that wandb writes runs to on this machine, offline or not; repeatable.",
     ),
     click.option(
         "--project",

@@ -72,7 +72,7 @@ def _found(path: Path) -> list[Log]:
             if not logs:
                 raise UsageError(
                     f"{path}: no log in this folder; logs are tables, text logs and trainer files with a"
-                    " loss, and TensorBoard event files"
+                    " loss, TensorBoard event files, and runs of wandb"
                 )
             return logs
         with path.open("rb"):
@@ -83,7 +83,7 @@ def _found(path: Path) -> list[Log]:
     if found is None:
         raise UsageError(
             f"{path}: not a log this program knows; it reads tables, text logs and trainer files with a"
-            " loss, and TensorBoard event files"
+            " loss, TensorBoard event files, and runs of wandb"
         )
     _, adapter, recognition = found
     return [Log(path, adapter, recognition)]
@@ -160,7 +160,7 @@ def _read_run(source: Source, run: Run, log: Log, progress: _Progress) -> Finish
 
 
 class _Points:
-    """Points in the order of their log; a restart takes back those it replaces, and no others are looked at."""
+    """Points in the order of their log; a restart takes back what it replaces at the cost of that."""
 
     def __init__(self) -> None:
         self.kept: list[Point] = []

@@ -216,8 +216,9 @@ class Flags:
     state: str | None = None
     interval: str | None = None
     csv: tuple[str, ...] = ()
-    log: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
     tensorboard: tuple[str, ...] = ()
+    wandb_dir: tuple[str, ...] = ()
     project: tuple[str, ...] = ()
     mlflow: str | None = None
     experiment: tuple[str, ...] = ()
