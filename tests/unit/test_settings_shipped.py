@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config" / "example.toml"
 SCHEMA = ROOT / "config" / "settings.schema.json"
 SHIPPED = {
-    plugins.ADAPTERS: ("csv", "tensorboard"),
-    plugins.NOTIFIERS: (*("alertmanager", "apprise", "pagerduty", "slack", "terminal", "webhook"),),
+    plugins.ADAPTERS: ("csv", "tensorboard", "wandb-files"),
+    plugins.NOTIFIERS: ("alertmanager", "apprise", "pagerduty", "slack", "terminal", "webhook"),
 }
 
 
