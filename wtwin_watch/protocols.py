@@ -85,6 +85,19 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class ConsoleSource(Protocol):
+    """A source that also has the console output of its runs."""
+
+    def last_lines(self, run: Run, count: int) -> Sequence[str]:
+        """Return the last ``count`` lines that ``run`` printed, oldest first; fewer where there are fewer.
+
+        Asked once, by a worker, when a run has failed. Raises `SourceError` where they can't be had; the
+        alert then comes without them.
+        """
+        ...
+
+
 class Notifier(Protocol):
     """A connection to one receiver."""
 
@@ -104,6 +117,21 @@ class Notifier(Protocol):
 
     def close(self) -> None:
         """Let go of connections."""
+        ...
+
+
+@runtime_checkable
+class Renewing(Protocol):
+    """A notifier whose receiver forgets an alert that it isn't reminded of."""
+
+    renew_every_s: float
+    """At least so often what fires is to be told again, seconds."""
+
+    def renew(self, firing: Sequence[Notification]) -> None:
+        """Remind of all that fires and was told, none or many. Raises `DeliveryError`.
+
+        Their ``previous`` is the receipt of what was last told of each.
+        """
         ...
 
 
