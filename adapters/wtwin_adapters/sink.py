@@ -6,17 +6,17 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice, repeat
+from itertools import islice
 from operator import le
 from typing import Any
 
 from wtwin_adapters.files import digest
-from wtwin_adapters.numbers import Value
+from wtwin_adapters.numbers import Column, Value
+from wtwin_adapters.points import Block, Points
 from wtwin_watch.model import ROW_LOGGED, Point, Restart
 
-Column = Sequence[float | None]
-
 _MAX_SEEN = 256
+_ENOUGH = 0.75
 _new = tuple.__new__
 
 
@@ -61,7 +61,7 @@ class Sink:
 
     def __init__(self, progress: Progress, limit: int, max_row: int | None = None) -> None:
         self.progress = progress
-        self.points: list[Point] = []
+        self.points = Points()
         self.skipped: Counter[str] = Counter()
         self.restart: Restart | None = None
         self.full = False
@@ -159,7 +159,8 @@ class Sink:
         room = self.rows_left(width)
         if room <= 0 or progress.part:
             return 0
-        steps = steps[:room]
+        if len(steps) > room:
+            steps, columns = steps[:room], [column[:room] for column in columns]
         # The steps between are finite too, since they are in order.
         if not (math.isfinite(steps[0]) and math.isfinite(steps[-1])):
             return 0
@@ -170,25 +171,14 @@ class Sink:
         for name, (first, _) in zip(names, ends, strict=True):
             if first is not None and first < seen.get(name, first):
                 return 0
-        stride = width + sparse
-        block: list[Any] = [None] * (stride * len(steps))
-        for i, (name, column) in enumerate(zip(names, columns, strict=True)):
-            if sparse:
-                block[i::stride] = [
-                    None if value is None else _new(Point, (name, step, value, None))
-                    for step, value in zip(steps, column, strict=False)
-                ]
-            else:
-                rows = zip(repeat(name), steps, column, repeat(None), strict=False)
-                block[i::stride] = map(_new, repeat(Point), rows)
-        if sparse:
-            block[width::stride] = _empty_rows(steps, columns)
-        self.points += filter(None, block) if sparse else block
+        self.points.add(Block(names, steps, columns, sparse=sparse))
         if progress.row == 0:
             progress.first = _row_digest(steps[0], _row(names, columns, 0))
         progress.row += len(steps)
         seen.update((n, last) for n, (_, last) in zip(names, ends, strict=True) if last is not None)
         self._last = (steps[-1], _row(names, columns, len(steps) - 1))
+        # What is left of the room isn't worth ever smaller blocks.
+        self.full = sparse and len(self.points) >= _ENOUGH * self._limit
         return len(steps)
 
     def close(self) -> None:
@@ -209,19 +199,9 @@ class Sink:
         return True
 
 
-def _empty_rows(steps: list[float], columns: Sequence[Column]) -> list[Point | None]:
-    """A point for each row that has no value in any column, None for the others."""
-    rows = zip(steps, *columns, strict=False)
-    return [
-        _new(Point, (ROW_LOGGED, step, 0.0, None)) if all(v is None for v in values) else None
-        for step, *values in rows
-    ]
-
-
 def _ends(steps: list[float], column: Column) -> tuple[float | None, float | None]:
     """The steps of the first and the last value of a column."""
     first = next((s for s, v in zip(steps, column, strict=False) if v is not None), None)
-    column = column[: len(steps)]
     back = zip(reversed(steps), reversed(column), strict=True)
     return first, next((s for s, v in back if v is not None), None)
 
