@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,19 +80,42 @@ class Measure:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A measure that can't be taken here, and why: no miss, but no success either."""
+
+    name: str
+    reason: str
+
+    @property
+    def line(self) -> str:
+        """Both, for a person."""
+        return f"skipped {self.name}: {self.reason}"
+
+
+Part = Callable[[bool], Iterable[Measure | Skipped]]
+"""Measures one thing after the other; told whether to be quick."""
+
+
 def main(
     name: str,
-    measure: Callable[[bool], Iterable[Measure]],
+    measure: Part | Mapping[str, Part],
     arguments: Sequence[str] | None = None,
     document: Callable[[Path, Sequence[Measure]], None] | None = None,
 ) -> int:
     """Parse the arguments, measure, print, and return the exit code: 1 where a target is missed.
 
-    ``document`` writes the report that ``--report PATH`` asks for.
+    With several parts by name, ``--only NAME`` asks for some of them. ``document`` writes the report that
+    ``--report PATH`` asks for.
     """
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}")
     parser.add_argument("--quick", action="store_true", help="smaller, for every change")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parts = measure if isinstance(measure, Mapping) else {name: measure}
+    if isinstance(measure, Mapping):
+        parser.add_argument(
+            "--only", action="append", choices=sorted(parts), help="this part; repeatable"
+        )
     if document is not None:
         parser.add_argument(
             "--report",
@@ -101,18 +124,29 @@ def main(
             help="write a report in Markdown, and its picture",
         )
     options = parser.parse_args(arguments)
-    measures = []
-    for found in measure(options.quick):
-        measures.append(found)
+    only = getattr(options, "only", None) or list(parts)
+    measures, skipped = [], []
+    for found in _measured((parts[part] for part in parts if part in only), options.quick):
+        if isinstance(found, Skipped):
+            skipped.append(found)
+        else:
+            measures.append(found)
         if not options.json:
             print(found.line, flush=True)
+    missed = sum(not found.kept for found in measures)
     if options.json:
         rows = [found.as_dict() for found in measures]
-        print(json.dumps({"benchmark": name, "quick": options.quick, "measures": rows}))
+        left = [{"measure": found.name, "reason": found.reason} for found in skipped]
+        report = {"benchmark": name, "quick": options.quick, "measures": rows, "skipped": left}
+        print(json.dumps(report))
     if document is not None and options.report is not None:
         document(options.report, measures)
-    missed = sum(not found.kept for found in measures)
     if missed:
         judged = sum(found.verdict != "info" for found in measures)
         print(f"{missed} of {judged} targets missed", file=sys.stderr)
     return 1 if missed else 0
+
+
+def _measured(parts: Iterable[Part], quick: bool) -> Iterator[Measure | Skipped]:
+    for part in parts:
+        yield from part(quick)

@@ -120,6 +120,21 @@ class Notifier(Protocol):
         ...
 
 
+@runtime_checkable
+class Renewing(Protocol):
+    """A notifier whose receiver forgets an alert that it isn't reminded of."""
+
+    renew_every_s: float
+    """At least so often what fires is to be told again, seconds."""
+
+    def renew(self, firing: Sequence[Notification]) -> None:
+        """Remind of all that fires and was told, none or many. Raises `DeliveryError`.
+
+        Their ``previous`` is the receipt of what was last told of each.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Recognition:
     """What an adapter makes of a path on disk."""

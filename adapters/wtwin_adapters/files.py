@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
+from pathlib import Path
 
 from wtwin_watch.errors import SourceError
+
+_MAX_LOOKED_AT = 10_000
 
 
 def digest(data: bytes) -> str:
@@ -48,3 +51,19 @@ def opened(path: str) -> Iterator[int]:
         raise unreadable(path, error) from error
     finally:
         os.close(fd)
+
+
+def files_below(folder: Path, accept: Callable[[str], bool]) -> Iterator[str]:
+    """Names of the files that ``accept`` takes, relative to ``folder`` and at any depth, hidden ones not.
+
+    Gives up after ten thousand files.
+    """
+    looked_at = 0
+    for path, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if accept(name) and not name.startswith("."):
+                yield os.path.relpath(os.path.join(path, name), folder)
+        looked_at += len(names)
+        if looked_at > _MAX_LOOKED_AT:
+            return

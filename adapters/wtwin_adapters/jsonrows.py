@@ -25,8 +25,8 @@ _SPACE = re.compile(r"[ \t\r,]*")
 _decode = json.JSONDecoder().raw_decode
 
 
-def flatten(row: dict[str, Any]) -> dict[str, Any]:
-    """Flatten nested objects to eight levels; deeper ones are left out."""
+def flatten(row: dict[str, Any], joint: str = "/") -> dict[str, Any]:
+    """Flatten nested objects to eight levels, their names joined; deeper ones are left out."""
     flat: dict[str, Any] = {}
     stack: list[tuple[str, dict[str, Any], int]] = [("", row, 0)]
     while stack:
@@ -34,7 +34,7 @@ def flatten(row: dict[str, Any]) -> dict[str, Any]:
         for key, value in inner.items():
             if isinstance(value, dict):
                 if depth < _DEPTH:
-                    stack.append((f"{prefix}{key}/", value, depth + 1))
+                    stack.append((f"{prefix}{key}{joint}", value, depth + 1))
             else:
                 # A name spelt out at the top wins over the same name made by nesting.
                 flat.setdefault(prefix + key, value)

@@ -70,11 +70,15 @@ class Sink:
         self._last: tuple[float | None, Sequence[tuple[str, float]]] | None = None
 
     def offer(
-        self, step: Value, values: Sequence[tuple[str, Value]], idle: str | None = None
+        self,
+        step: Value,
+        values: Sequence[tuple[str, Value]],
+        idle: str | None = None,
+        wall_time: float | None = None,
     ) -> bool:
         """Take a row as it was read, or say that it must wait. What is no number is counted as skipped.
 
-        ``idle`` is why such rows give no points at all.
+        ``idle`` is why such rows give no points at all. ``wall_time`` is when it was logged, unix seconds.
         """
         good: list[tuple[str, float]] = []
         reasons = [idle] if idle else []
@@ -84,7 +88,7 @@ class Sink:
             elif value is not None:
                 reasons.append("not a number")
         if isinstance(step, float) and math.isfinite(step):
-            taken = self.add(step, good, told=not idle)
+            taken = self.add(step, good, wall_time, told=not idle)
         else:
             if good:
                 reasons.append("no step" if step is None else "step is not a number")
@@ -94,7 +98,12 @@ class Sink:
         return taken
 
     def add(
-        self, step: float | None, values: Sequence[tuple[str, float]], *, told: bool = True
+        self,
+        step: float | None,
+        values: Sequence[tuple[str, float]],
+        wall_time: float | None = None,
+        *,
+        told: bool = True,
     ) -> bool:
         """Take a row, or say that it must wait. ``step`` None: the row has no values either.
 
@@ -116,7 +125,7 @@ class Sink:
                     return False
                 rest = rest[:room]
             for name, value in rest:
-                self.points.append(_new(Point, (name, step, value, None)))
+                self.points.append(_new(Point, (name, step, value, wall_time)))
                 progress.seen[name] = step
             if self.full:
                 progress.part += room
@@ -125,7 +134,7 @@ class Sink:
             if len(self.points) >= self._limit:
                 self.full = True
                 return False
-            self.points.append(_new(Point, (ROW_LOGGED, step, 0.0, None)))
+            self.points.append(_new(Point, (ROW_LOGGED, step, 0.0, wall_time)))
         progress.part = 0
         progress.row += 1
         self._last = (step, values)

@@ -18,8 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wtwin_adapters.naming import usable
-from wtwin_adapters.tfevents import decode, fields, float32, float64, plugin_of
+from wtwin_adapters.tfevents import decode, plugin_of
 from wtwin_adapters.tfframes import FOOTER, HEADER, is_sound, record_length
+from wtwin_adapters.wire import fields, float32, float64
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Point, Restart
 

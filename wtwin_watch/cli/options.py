@@ -57,6 +57,12 @@ _SOURCES = [
         "--tensorboard", multiple=True, metavar="DIR", help="TensorBoard log folder; repeatable."
     ),
     click.option(
+        "--wandb-dir",
+        multiple=True,
+        metavar="DIR",
+        help="Folder that wandb writes runs to on this machine, offline or not; repeatable.",
+    ),
+    click.option(
         "--project",
         multiple=True,
         metavar="ENTITY/PROJECT",

@@ -68,8 +68,8 @@ def _found(path: Path) -> list[Log]:
             logs = list(_logs_below(path))
             if not logs:
                 raise UsageError(
-                    f"{path}: no log in this folder; logs are CSV, TSV or JSONL files and TensorBoard"
-                    " event files"
+                    f"{path}: no log in this folder; logs are CSV, TSV or JSONL files, TensorBoard"
+                    " event files, and runs of wandb"
                 )
             return logs
         with path.open("rb"):
@@ -80,7 +80,7 @@ def _found(path: Path) -> list[Log]:
     if found is None:
         raise UsageError(
             f"{path}: not a log this program knows; it reads CSV, TSV and JSONL files with a loss"
-            " column, and TensorBoard event files"
+            " column, TensorBoard event files, and runs of wandb"
         )
     _, adapter, recognition = found
     return [Log(path, adapter, recognition)]

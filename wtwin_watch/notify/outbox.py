@@ -6,6 +6,7 @@ the two sends it again, with the same idempotency key.
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from collections.abc import Callable
@@ -15,9 +16,9 @@ import structlog
 
 from wtwin_watch.backoff import delay_s
 from wtwin_watch.errors import DeliveryError, OwnershipLost, StoreError
-from wtwin_watch.model import Notification, Receipt
+from wtwin_watch.model import Event, Notification, Receipt
 from wtwin_watch.notify import render
-from wtwin_watch.protocols import Clock, Notifier
+from wtwin_watch.protocols import Clock, Notifier, Renewing
 from wtwin_watch.store import OutboxEntry, Store
 
 log = structlog.get_logger("wtwin_watch.notify")
@@ -76,6 +77,9 @@ class Deliverer:
         self._news = threading.Event()
         self._ending = threading.Event()
         self._not_before = 0.0
+        self._renewing = notifier if isinstance(notifier, Renewing) else None
+        self._renew_at = -math.inf
+        self._renewed = True
         self._log = log.bind(receiver=receiver)
         self._thread = threading.Thread(target=self._run, name=f"to {receiver}", daemon=True)
 
@@ -97,10 +101,11 @@ class Deliverer:
         try:
             while not self._ending.is_set():
                 self._news.clear()
+                self._remind()
                 entry = self._store.next_notification(self.receiver)
                 wait = IDLE_S if entry is None else self._wait_for(entry)
                 if entry is None or wait > 0:
-                    self._news.wait(min(wait, IDLE_S))
+                    self._news.wait(min(wait, IDLE_S, self._until_reminder()))
                 else:
                     self.deliver(entry)
         except OwnershipLost as error:
@@ -138,6 +143,41 @@ class Deliverer:
         else:
             self._not_before = self._clock.monotonic() + self._notifier.min_interval_s
             self._note_sent(entry, receipt)
+
+    def _until_reminder(self) -> float:
+        if self._renewing is None:
+            return IDLE_S
+        return max(0.0, self._renew_at - self._clock.monotonic())
+
+    def _remind(self) -> None:
+        """Remind a receiver that forgets of what fires still, when that is due."""
+        if self._renewing is None or self._until_reminder() > 0:
+            return
+        # Not a moment after what is due: a receiver in trouble is reminded the next time.
+        self._renew_at = self._clock.monotonic() + self._renewing.renew_every_s
+        now = self._clock.time()
+        firing = [
+            Notification(
+                id=f"{alert.id}-{int(now)}",
+                receiver=self.receiver,
+                event=Event.FIRING,
+                alert=alert,
+                run=run,
+                message=render.message(Event.FIRING, alert, run),
+                created_at=now,
+                previous=receipt,
+            )
+            for alert, run, receipt in self._store.told_firing(self.receiver)
+        ]
+        try:
+            self._renewing.renew(firing)
+        except Exception as error:
+            text = str(error) if isinstance(error, DeliveryError) else type(error).__name__
+            if self._renewed:
+                self._log.warning("receiver not reminded", error=text, alerts=len(firing))
+            self._renewed = False
+        else:
+            self._renewed = True
 
     def _note_sent(self, entry: OutboxEntry, receipt: Receipt) -> None:
         self._patiently(lambda: self._store.mark_sent(entry, receipt, self._clock.time()))

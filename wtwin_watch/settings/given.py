@@ -33,6 +33,8 @@ def given_sources(flags: Flags, mistakes: Mistakes) -> Iterator[Entry]:
         yield _entry("--csv", {"adapter": "csv", "path": pattern})
     for folder in flags.tensorboard:
         yield _entry("--tensorboard", {"adapter": "tensorboard", "path": folder})
+    for folder in flags.wandb_dir:
+        yield _entry("--wandb-dir", {"adapter": "wandb-files", "path": folder})
     for project in flags.project:
         yield _entry("--project", {"adapter": "wandb", "project": project})
     if flags.mlflow is not None and not _refused("--mlflow", flags.mlflow, mistakes):

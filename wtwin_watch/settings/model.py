@@ -217,6 +217,7 @@ class Flags:
     interval: str | None = None
     csv: tuple[str, ...] = ()
     tensorboard: tuple[str, ...] = ()
+    wandb_dir: tuple[str, ...] = ()
     project: tuple[str, ...] = ()
     mlflow: str | None = None
     experiment: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from wtwin_watch.errors import OwnershipLost, StoreError
-from wtwin_watch.model import Alert, AlertState, Event, Family, Receipt, RunKey
+from wtwin_watch.model import Alert, AlertState, Event, Family, Receipt, Run, RunKey
 from wtwin_watch.store import codec, database, owner, tables, writing
 from wtwin_watch.store.records import Checkpoint, OutboxEntry, Progress, RunRecord, SourceRecord
 from wtwin_watch.store.writer import Writer
@@ -251,6 +251,25 @@ class Store:
             text = connection.execute(query).scalar_one_or_none()
         found: Mapping[str, Any] | None = codec.loads(text)
         return found
+
+    def told_firing(self, receiver: str) -> list[tuple[Alert, Run, Mapping[str, Any]]]:
+        """The alerts that fire and of which ``receiver`` was told, with their runs and its receipts."""
+        a, r, runs = tables.alerts.c, tables.receipts.c, tables.runs.c
+        query = (
+            sa.select(a.alert_json, runs.run_json, r.receipt_json)
+            .join_from(tables.alerts, tables.receipts, a.id == r.alert_id)
+            .join(tables.runs, sa.and_(runs.source == a.source, runs.run == a.run), isouter=True)
+            .where(r.receiver == receiver, a.state == AlertState.FIRING.value, a.quiet.is_(False))
+            .order_by(a.started_at, a.id)
+        )
+        told = []
+        with self._reading() as connection:
+            for alert_json, run_json, receipt_json in connection.execute(query):
+                alert = codec.load_alert(alert_json)
+                # An alert about a source is about no run.
+                run = codec.load_run(run_json) if run_json else Run(alert.run, alert.run.source)
+                told.append((alert, run, codec.loads(receipt_json)))
+        return told
 
     def mark_sent(self, entry: OutboxEntry, receipt: Receipt, now: float) -> None:
         """Note that ``entry`` was delivered."""
