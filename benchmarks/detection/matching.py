@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.curves import Floats
-from benchmarks.detection.ramps import Case, Ramp
+from benchmarks.detection.ramps import Case, Ramp, watch
 from benchmarks.detection.rivals import Bools, Rival
+from wtwin_watch.monitor.trend import TrendMonitor
 
 AGAIN = 1000
 """An alarm that stays on counts again each time it has been on for so many points."""
@@ -66,6 +67,7 @@ class Calibration:
     def __init__(self, rival: Rival, runs: Sequence[CleanRun]) -> None:
         self.rival = rival
         self.runs = runs
+        self.levels = len(rival.thresholds)
         self._evidence = [rival.evidence(run.losses, 0) for run in runs]
         self._known: dict[tuple[int, int], int] = {}
 
@@ -85,14 +87,14 @@ class Calibration:
         points = sum(len(self.runs[i]) for i in others)
         return strictness(
             lambda level: sum(self.alarms(i, level) for i in others),
-            len(self.rival.thresholds),
+            self.levels,
             round(points / per_points),
         )
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What one rival did at matched false-alarm rate: on the ramps, and on clean runs it wasn't set by."""
+    """What one method did at matched false-alarm rate: on the ramps, and on clean runs it wasn't set by."""
 
     name: str
     ramps: list[Ramp]
@@ -121,6 +123,49 @@ def tried(job: tuple[Rival, Sequence[CleanRun], Sequence[CleanRun], Sequence[Cas
     return Trial(
         rival.name,
         ramps,
+        sum(clean.alarms(i, levels[run.origin]) for i, run in enumerate(runs)),
+        sum(len(run) for run in runs),
+    )
+
+
+FARS = tuple(np.geomspace(100.0, 1e7, 51).tolist())
+"""What the trend monitor's ``far`` is chosen from, to compare it as if its rate weren't a setting."""
+
+
+class OwnCalibration(Calibration):
+    """The trend monitor's alerts in clean runs, at one of `FARS`."""
+
+    def __init__(self, runs: Sequence[CleanRun]) -> None:
+        self.runs = runs
+        self.levels = len(FARS)
+        self._known = {}
+
+    def alarms(self, run: int, level: int) -> int:
+        """Return how many alerts there are in one run at this ``far``; what really happened isn't counted."""
+        if (run, level) not in self._known:
+            clean = self.runs[run]
+            monitor = TrendMonitor(far=FARS[level], history_limit=0)
+            rows = monitor.update_many(np.arange(1, len(clean) + 1), clean.losses)
+            self._known[run, level] = count_alarms(rows["alert"], clean.event)
+        return self._known[run, level]
+
+
+def ours_matched(job: tuple[Sequence[CleanRun], Sequence[CleanRun], Sequence[Case]]) -> Trial:
+    """Set the trend monitor's ``far`` as a rival's threshold is set, and try it on the same.
+
+    The job: the runs to try it on, those to set it by, and the ramps.
+    """
+    runs, calibration_runs, cases = job
+    calibration = OwnCalibration(calibration_runs)
+    clean = calibration if calibration_runs is runs else OwnCalibration(runs)
+    levels = {origin: calibration.level_without(origin) for origin in {run.origin for run in runs}}
+    seen: dict[Case, Ramp] = {}
+    for run in runs:
+        own = [case for case in cases if case.run == run.name]
+        seen.update(zip(own, watch(run.losses, own, FARS[levels[run.origin]]), strict=True))
+    return Trial(
+        "ours, far set likewise",
+        [seen[case] for case in cases],
         sum(clean.alarms(i, levels[run.origin]) for i, run in enumerate(runs)),
         sum(len(run) for run in runs),
     )

@@ -85,15 +85,21 @@ def short_cases(log: Log) -> list[Case]:
 
 
 def watched(job: tuple[Log, Sequence[Case]]) -> list[Ramp]:
-    """Watch one log's ramps with the trend monitor, point by point, steps 1, 2, …"""
+    """Watch one log's ramps at the nominal false-alarm rate."""
     log, cases = job
-    states = dict(at_onsets(log.losses, sorted({case.onset for case in cases})))
+    return watch(log.losses, cases, FAR)
+
+
+def watch(losses: Floats, cases: Sequence[Case], far: float) -> list[Ramp]:
+    """Watch ramps in one run's losses with the trend monitor, point by point, steps 1, 2, …"""
+    onsets = sorted({case.onset for case in cases})
+    states = dict(at_onsets(losses, onsets, far))
     return [
         case.seen(
             first_alert(
                 TrendMonitor.restore(states[case.onset]),
                 case.onset,
-                case.injected(log.losses)[case.onset :],
+                case.injected(losses)[case.onset :],
             )
         )
         for case in cases
@@ -112,9 +118,11 @@ def early_ramps(log: Log) -> list[bool]:
     return found
 
 
-def at_onsets(losses: Floats, onsets: Sequence[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+def at_onsets(
+    losses: Floats, onsets: Sequence[int], far: float = FAR
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the monitor's state at each onset, in their order, of a log with steps 1, 2, …"""
-    monitor = TrendMonitor(far=FAR, history_limit=0)
+    monitor = TrendMonitor(far=far, history_limit=0)
     done = 0
     for onset in onsets:
         monitor.update_many(np.arange(done + 1, onset + 1), losses[done:onset])

@@ -110,7 +110,7 @@ def test_the_best_rival_is_the_one_with_the_least_median_delay():
     soon = Trial("soon", [ramp("a", 200), ramp("b", 300)], 0, 1)
     blind = Trial("blind", [ramp("a", None), ramp("b", None)], 0, 1)
 
-    comparison = Comparison("ramps", "elsewhere", ours, [blind, soon])
+    comparison = Comparison("ramps", "elsewhere", ours, Trial("ours", ours, 0, 1), [blind, soon])
 
     assert comparison.best is soon
     assert median_ratio(soon.ramps) == 2.5
