@@ -178,11 +178,11 @@ class Deliverer:
             failure = DeliveryError(f"the notifier failed: {type(error).__name__}")
         else:
             self._not_before = self._clock.monotonic() + self._notifier.min_interval_s
-            for entry in entries:
-                self._note_sent(entry, receipt)
+            self._note_sent(entries, receipt)
             return receipt
+        chance = random.random()
         for entry in entries:
-            self._note_failure(entry, failure)
+            self._note_failure(entry, failure, chance)
         return None
 
     def _until_reminder(self) -> float:
@@ -219,13 +219,15 @@ class Deliverer:
         else:
             self._renewed = True
 
-    def _note_sent(self, entry: OutboxEntry, receipt: Receipt) -> None:
-        self._patiently(lambda: self._store.mark_sent(entry, receipt, self._clock.time()))
-        self._log.info("notification sent", event_told=entry.event.value, run=entry.run.name)
-
-    def _note_failure(self, entry: OutboxEntry, error: DeliveryError) -> None:
+    def _note_sent(self, entries: Sequence[OutboxEntry], receipt: Receipt) -> None:
         now = self._clock.time()
-        retry = after_failure(error, entry.attempts + 1, now - entry.created_at, random.random())
+        self._patiently(lambda: self._store.mark_sent_together(entries, receipt, now))
+        for entry in entries:
+            self._log.info("notification sent", event_told=entry.event.value, run=entry.run.name)
+
+    def _note_failure(self, entry: OutboxEntry, error: DeliveryError, chance: float) -> None:
+        now = self._clock.time()
+        retry = after_failure(error, entry.attempts + 1, now - entry.created_at, chance)
         if retry is None:
             self._patiently(lambda: self._store.mark_parked(entry, str(error), now))
             self._log.error("notification parked", error=str(error), run=entry.run.name)

@@ -291,18 +291,25 @@ class Store:
 
     def mark_sent(self, entry: OutboxEntry, receipt: Receipt, now: float) -> None:
         """Note that ``entry`` was delivered."""
+        self.mark_sent_together([entry], receipt, now)
+
+    def mark_sent_together(
+        self, entries: Sequence[OutboxEntry], receipt: Receipt, now: float
+    ) -> None:
+        """Note that ``entries`` were delivered by one message to their receiver."""
 
         def work(connection: sa.Connection) -> None:
-            writing.settle(
-                connection, entry.id, "sent", now, attempts=entry.attempts + 1, error=None
-            )
-            if receipt.data:
-                writing.upsert(
-                    connection,
-                    tables.receipts,
-                    {"receiver": entry.receiver, "alert_id": entry.alert.id},
-                    {"receipt_json": codec.dumps(dict(receipt.data))},
+            for entry in entries:
+                writing.settle(
+                    connection, entry.id, "sent", now, attempts=entry.attempts + 1, error=None
                 )
+                if receipt.data:
+                    writing.upsert(
+                        connection,
+                        tables.receipts,
+                        {"receiver": entry.receiver, "alert_id": entry.alert.id},
+                        {"receipt_json": codec.dumps(dict(receipt.data))},
+                    )
 
         self._writer.write(work)
 
