@@ -119,5 +119,7 @@ def _excess(d: Detection) -> str:
     excess = d.observed - d.expected
     if not math.isfinite(excess):
         return ""
+    # A cross-entropy is in nats; whose loss is another reads its unit there.
+    unit = " nats" if d.family is Family.LOSS else ""
     in_sigma = f" ({excess / d.sigma:+.1f} sigma)" if d.sigma else ""
-    return f"{excess:+.4g}{in_sigma}"
+    return f"{excess:+.4g}{unit}{in_sigma}"
