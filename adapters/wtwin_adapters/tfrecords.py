@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from wtwin_adapters.growing import Position
 from wtwin_adapters.naming import usable
 from wtwin_adapters.tfevents import decode, plugin_of
 from wtwin_adapters.tfframes import FOOTER, HEADER, is_sound, record_length
@@ -56,15 +57,6 @@ class _Tag:
 _NOT_WANTED, _LONG_WAY = _Tag(""), _Tag("")
 
 
-@dataclass(slots=True)
-class Place:
-    """Where reading stands in one file."""
-
-    offset: int = 0
-    part: int = 0
-    """Values of the next record already given away, where it has more than a limit."""
-
-
 class Reader:
     """Takes points from event files until ``limit`` is reached or the steps go back (``full``).
 
@@ -73,15 +65,20 @@ class Reader:
     """
 
     def __init__(
-        self, names: Names, limit: int, seen: dict[str, float], others: set[bytes]
+        self,
+        names: Names,
+        limit: int,
+        seen: dict[str, float],
+        others: set[bytes],
+        restart: Restart | None = None,
     ) -> None:
         self.points: list[Point] = []
         self.skipped: Counter[str] = Counter()
-        self.restart: Restart | None = None
+        self.restart = restart
         self.full = False
         self.events = 0
-        self.broken = False
-        """The present file can't be read on: where a record should begin, there is none."""
+        self._broken = False
+        # The present file can't be read on: where a record should begin, there is none.
         self._names = names
         self._limit = limit
         self._seen = seen
@@ -96,6 +93,16 @@ class Reader:
         self._needed = 0
         self._left = _MAX_BYTES
 
+    @property
+    def given(self) -> int:
+        """How many points it holds."""
+        return len(self.points)
+
+    @property
+    def begun(self) -> bool:
+        """It holds points or a restart."""
+        return bool(self.points or self.restart)
+
     def next_file(self, *, beside: bool) -> None:
         """Get ready for another file; one written ``beside`` the last has steps of its own."""
         self._forget()
@@ -107,9 +114,9 @@ class Reader:
             if tag is not None and tag.last > -math.inf:
                 self._seen[tag.name] = tag.last
 
-    def read(self, fd: int, size: int, place: Place) -> None:
+    def read(self, _path: str, fd: int, size: int, place: Position) -> None:
         """Read a file on from ``place``, which moves, up to ``size``."""
-        self.broken = False
+        self._broken = False
         wish = _CHUNK
         while place.offset < size and not self.full:
             data = os.pread(fd, wish, place.offset)
@@ -121,7 +128,7 @@ class Reader:
                 self.full = True
             if taken:
                 wish = _CHUNK
-            elif self.broken or at_end or not self._needed:
+            elif self._broken or at_end or not self._needed:
                 break
             elif self._needed <= MAX_RECORD:
                 wish = self._needed
@@ -130,8 +137,11 @@ class Reader:
                 self.skipped["record over 16 MiB"] += 1
             else:
                 break
+        if self._broken and not place.damaged:
+            self.skipped["no record here, file given up"] += 1
+        place.damaged = self._broken
 
-    def _scan(self, data: bytes, place: Place, *, at_end: bool) -> int:  # noqa: PLR0912, PLR0915
+    def _scan(self, data: bytes, place: Position, *, at_end: bool) -> int:  # noqa: PLR0912, PLR0915
         """Take whole records from the start of ``data``; returns the bytes taken.
 
         One function with the short way inside it: a call a record would halve its speed.
@@ -251,7 +261,7 @@ class Reader:
             known = self._metadata[rest] = _is_of_scalars(rest)
         return known
 
-    def _take(self, data: bytes, start: int, stop: int, place: Place, *, last: bool) -> bool:
+    def _take(self, data: bytes, start: int, stop: int, place: Position, *, last: bool) -> bool:
         """Take a record the long way; False if it must wait."""
         others = len(self._others)
         try:
@@ -342,7 +352,7 @@ class Reader:
             return None
         length = record_length(header)
         if length is None:
-            self.broken = True
+            self._broken = True
             return None
         if len(self._lengths) >= _CACHED:
             self._lengths.clear()
