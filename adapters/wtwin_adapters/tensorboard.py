@@ -17,8 +17,9 @@ from wtwin_adapters.eventfiles import is_event_file, recognise_events
 from wtwin_adapters.files import digest, shown
 from wtwin_adapters.growing import Positions, Replaced, file_name, read_files
 from wtwin_adapters.options import PathOptions
+from wtwin_adapters.stamps import Stamp, Stamps
 from wtwin_adapters.tfrecords import Reader
-from wtwin_adapters.tree import Forest
+from wtwin_adapters.tree import Forest, Found
 from wtwin_watch.errors import SourceError
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Batch, Cursor, Restart, Run, RunKey
@@ -26,8 +27,6 @@ from wtwin_watch.protocols import Clock, Recognition, SourceOptions
 
 _VERSION = 2
 _MAX_NAMES = 256
-Stamp = tuple[str, int, int, int]
-"""A file's path, inode, size and modification time in nanoseconds."""
 
 
 @dataclass(slots=True)
@@ -79,8 +78,10 @@ class TensorBoardSource:
         self._name = name
         self._names = options.names
         self._forest = Forest(options.paths, is_event_file, clock)
+        self._found: Found | None = None
+        self._stamps = Stamps()
+        self._runs: list[Run] = []
         self._files: dict[str, list[str]] = {}
-        self._named: frozenset[str] = frozenset()
         self._known: dict[str, tuple[list[Stamp], Run]] = {}
         self._lock = threading.Lock()
 
@@ -96,36 +97,10 @@ class TensorBoardSource:
         """
         with self._lock:
             found = self._forest.look()
-            known, met = self._known, set()
-            grouped: dict[str, list[Stamp]] = {}
-            for path in found.files:
-                try:
-                    status = os.stat(path)
-                except FileNotFoundError:
-                    continue
-                except OSError:
-                    # It stays among the run's files, so that the fetch says what is wrong with it.
-                    stamp: Stamp = (path, 0, 0, 0)
-                else:
-                    if (identity := (status.st_dev, status.st_ino)) in met:
-                        continue
-                    met.add(identity)
-                    stamp = (path, status.st_ino, status.st_size, status.st_mtime_ns)
-                folder = path if path in found.named else os.path.dirname(path)
-                grouped.setdefault(folder, []).append(stamp)
-            self._known, files, runs = {}, {}, []
-            for folder, stamps in grouped.items():
-                old = known.get(folder)
-                run = old[1] if old and old[0] == stamps else self._seen(folder, stamps)
-                self._known[folder] = (stamps, run)
-                files[run.key.run] = sorted(stamp[0] for stamp in stamps)
-                runs.append(run)
-            for path in found.broken:
-                run = self._run(path)
-                if files.setdefault(run.key.run, [path]) == [path]:
-                    runs.append(run)
-            self._files, self._named = files, found.named
-            return runs
+            changed = self._stamps.look(found.files)
+            if changed or found is not self._found:
+                self._group(found)
+            return list(self._runs)
 
     def fetch(self, run: Run, cursor: Cursor | None, limit: int) -> Batch:
         """Read on in the event files of ``run``, by their names; see `Source.fetch`."""
@@ -135,7 +110,7 @@ class TensorBoardSource:
         if paths is None:
             raise SourceError(f"{self._forest.path_of(run.key.run)} holds no event files any more")
         plain = [path for path in paths if not path.endswith(".gz")]
-        if not plain and paths[0] in self._named:
+        if not plain and self._found and paths[0] in self._found.named:
             raise SourceError(f"{shown(paths[0])} is compressed; unpack it with gunzip")
         state, restart = _State(), None
         if cursor is not None:
@@ -156,10 +131,32 @@ class TensorBoardSource:
     def close(self) -> None:
         """Nothing is held open between fetches."""
 
+    def _group(self, found: Found) -> None:
+        known, files, runs = self._known, {}, []
+        grouped: dict[str, list[Stamp]] = {}
+        for stamp in self._stamps.all:
+            alone = stamp.path in found.named
+            folder = stamp.path if alone else os.path.dirname(stamp.path)
+            grouped.setdefault(folder, []).append(stamp)
+        self._known = {}
+        for folder, stamps in grouped.items():
+            old = known.get(folder)
+            run = old[1] if old and old[0] == stamps else self._seen(folder, stamps)
+            self._known[folder] = (stamps, run)
+            files[run.key.run] = sorted(stamp.path for stamp in stamps)
+            runs.append(run)
+        for path in found.broken:
+            run = self._run(path)
+            if files.setdefault(run.key.run, [path]) == [path]:
+                runs.append(run)
+        self._files, self._runs, self._found = files, runs, found
+
     def _seen(self, folder: str, stamps: list[Stamp]) -> Run:
-        latest = max(stamp[3] for stamp in stamps)
+        latest = max(stamp.mtime_ns for stamp in stamps)
         return replace(
-            self._run(folder), last_activity=latest / 1e9, version=digest(repr(stamps).encode())
+            self._run(folder),
+            last_activity=latest / 1e9,
+            version=digest(repr([*map(tuple, stamps)]).encode()),
         )
 
     def _run(self, path: str) -> Run:

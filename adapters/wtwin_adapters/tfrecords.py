@@ -16,9 +16,12 @@ import struct
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
 
 from wtwin_adapters.growing import Position
 from wtwin_adapters.naming import usable
+from wtwin_adapters.tfalike import FEW, SANE_TIME, Form, read_alike
 from wtwin_adapters.tfevents import decode, plugin_of
 from wtwin_adapters.tfframes import FOOTER, HEADER, is_sound, record_length
 from wtwin_adapters.wire import fields, float32, float64
@@ -27,12 +30,14 @@ from wtwin_watch.model import Point, Restart
 
 MAX_RECORD = 1 << 24
 """A larger record is passed over without being read, in bytes."""
-_CHUNK = 1 << 19
+_CHUNK = 1 << 18
 _ZEROS = bytes(HEADER)
 _CACHED = 4096
 _MAX_BYTES = 1 << 28
 _SHORTEST = 22
-_SANE_TIME = 1e12
+# A group of records that repeats has at most so many, and is looked for again after so many bytes.
+_LONGEST_GROUP = 16
+_LOOK_AGAIN, _LOOK_AGAIN_LATEST = 1 << 9, 1 << 15
 
 _new = tuple.__new__
 
@@ -152,7 +157,18 @@ class Reader:
         longest = end - HEADER
         append = points.append
         self._needed = 0
+        look_at, look_again = 0, _LOOK_AGAIN
         while pos <= longest:
+            if pos >= look_at and whole:
+                taken, records = self._take_alike(data, pos, room)
+                if taken:
+                    pos += taken
+                    events += records
+                    room = self._limit - len(points)
+                    look_again = _LOOK_AGAIN
+                    continue
+                look_at = pos + look_again
+                look_again = min(2 * look_again, _LOOK_AGAIN_LATEST)
             length = lengths.get(data[pos : pos + HEADER])
             if length is None:
                 length = self._length(data[pos : pos + HEADER])
@@ -205,7 +221,7 @@ class Reader:
                         break
                     room -= 1
                     wall = float64(data, i + 1)[0]
-                    when = wall if 0.0 <= wall < _SANE_TIME else None
+                    when = wall if 0.0 <= wall < SANE_TIME else None
                     append(_new(Point, (tag.name, at, value, when)))
                     tag.last = at
                     pos = stop + FOOTER
@@ -219,6 +235,81 @@ class Reader:
             events += 1
         self.events += events
         return pos
+
+    def _take_alike(self, data: bytes, pos: int, room: int) -> tuple[int, int]:
+        """Take the groups of records that repeat from ``pos`` on; returns the bytes and the records."""
+        tags, forms = self._group(data, pos)
+        width = sum(tag is not _NOT_WANTED for tag in tags)
+        if not forms or room < FEW * width:
+            return 0, 0
+        alike = read_alike(data, pos, forms, room // width if width else room)
+        if alike is None:
+            return 0, 0
+        block: list[Any] = [None] * (width * alike.count)
+        at = 0
+        for tag, (steps, values, walls) in zip(tags, alike.columns, strict=True):
+            if tag is _NOT_WANTED:
+                continue
+            if steps[0] < tag.last:
+                return 0, 0
+            rows = zip(repeat(tag.name), steps, values, walls)
+            block[at::width] = map(_new, repeat(Point), rows)
+            at += 1
+        for tag, (steps, _, _) in zip(tags, alike.columns, strict=True):
+            if tag is not _NOT_WANTED:
+                tag.last = steps[-1]
+        self.points += block
+        return alike.count * sum(form.size for form in forms), alike.count * len(forms)
+
+    def _group(self, data: bytes, pos: int) -> tuple[list[_Tag], list[Form]]:
+        """Find the records from ``pos`` on until the first one's tag comes again; none if it doesn't."""
+        tags: list[_Tag] = []
+        forms: list[Form] = []
+        labels: list[bytes] = []
+        while len(forms) < _LONGEST_GROUP:
+            found = self._form(data, pos)
+            if found is None:
+                break
+            tag, label, form = found
+            if labels and label == labels[0]:
+                return tags, forms
+            # A tag may stand in a group once, since its steps are compared within its column.
+            if tag is not _NOT_WANTED and any(tag is other for other in tags):
+                break
+            tags.append(tag)
+            forms.append(form)
+            labels.append(label)
+            pos += form.size
+        return [], []
+
+    def _form(self, data: bytes, pos: int) -> tuple[_Tag, bytes, Form] | None:
+        """Say how the record at ``pos`` lies if it holds one scalar in a form that was met already."""
+        length = self._lengths.get(data[pos : pos + HEADER])
+        i = pos + HEADER
+        if length is None or length < _SHORTEST or i + length + FOOTER > len(data):
+            return None
+        if data[i] != 0x09 or data[i + 9] != 0x10:
+            return None
+        stop, j = i + length, i + 11
+        while data[j - 1] > 127 and j < i + 14:
+            j += 1
+        if data[j - 1] > 127:
+            return None
+        at, double = stop - 4, False
+        label = data[j:at]
+        tag = self._frames.get(label)
+        if tag is None:
+            at = j + 14 + data[j + 5]
+            label = data[j:at]
+            head = self._heads.get(label)
+            if head is None or j + 2 + data[j + 1] != stop:
+                return None
+            tag, size, _ = head
+            rest = data[at + size : stop]
+            if rest and not self._only_scalars(rest):
+                return None
+            double = size == 8
+        return tag, label, Form(length + HEADER + FOOTER, j - i - 10, at - pos, double)
 
     def _framed(self, data: bytes, start: int, stop: int) -> tuple[_Tag, float]:
         """Read a summary of one value that was not met in this form yet, and remember its form."""
@@ -240,7 +331,7 @@ class Reader:
             self._frames[data[start : stop - 4]] = tag
             return tag, float32(data, k + 1)[0]
         form = _TENSORS.get(data[k : k + 8])
-        if tag is _NOT_WANTED:
+        if form is None and tag is _NOT_WANTED:
             return tag, 0.0
         if form is None or label in self._others or k + 8 + form.size > stop:
             return _LONG_WAY, 0.0
@@ -290,7 +381,7 @@ class Reader:
         self.full = len(rest) > room
         if self.full and self.points:
             return False
-        wall = event.wall_time if 0.0 <= event.wall_time < _SANE_TIME else None
+        wall = event.wall_time if 0.0 <= event.wall_time < SANE_TIME else None
         for tag, value in rest[:room]:
             self.points.append(Point(tag.name, step, value, wall))
             tag.last = step
