@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wtwin_watch.monitor.columns import Tests, climb, smooth, smooth_clipped
-from wtwin_watch.monitor.evidence import (
-    BLOCK,
+from wtwin_watch.monitor.contrast import LONGEST
+from wtwin_watch.monitor.evidence import BLOCK, RECENT_BLOCKS, Evidence, as_contrast
+from wtwin_watch.monitor.points import (
     CLIP,
     FADE,
-    FINEST,
     POINT_MEMORY,
     RECENT_MEMORY,
     RELEASE,
@@ -34,8 +34,6 @@ from wtwin_watch.monitor.evidence import (
     TAIL_MEMORY,
     TAIL_PRIOR,
     TAIL_STEADY,
-    Evidence,
-    as_contrast,
     fading,
 )
 
@@ -133,7 +131,7 @@ class Attempt:
         recent = self.used.reshape(-1, BLOCK).mean(axis=1)
         known = np.array(evidence.recent)
         self.recent = np.concatenate((known, recent))
-        if len(known) < FINEST[0]:
+        if len(known) < LONGEST:
             return None
         found = self.tests.run(self.ad[ends], self.sdf[ends], self.recent, len(known))
         if found is None:
@@ -207,7 +205,7 @@ class Attempt:
         if self.run_at_end:
             evidence.ad_run, evidence.ad_clipped_at = self.run_at_end, evidence.n
         evidence.median = float(self.middle[-1])
-        evidence.recent = array("d", self.recent[-16:].tolist())
+        evidence.recent = array("d", self.recent[-RECENT_BLOCKS:].tolist())
 
     def _jumps(self, z: Floats, n0: int) -> tuple[Floats, tuple[float, float, int]]:
         """Return the fast path's CUSUM at each point, and its state at the end."""

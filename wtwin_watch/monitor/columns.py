@@ -13,17 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wtwin_watch.monitor.blocks import FAR, NEAR, RING, YOUNG
-from wtwin_watch.monitor.contrast import MIN_REFERENCE, YOUNG_REFERENCE, Window
-from wtwin_watch.monitor.evidence import (
-    BLOCK,
-    CLIP,
-    MID_WINDOW,
-    ROUNDING,
-    SD_OF_DIFFERENCE,
-    SD_OF_MEAN_ABS,
-    SMALLEST,
-    WINDOWS,
-)
+from wtwin_watch.monitor.contrast import LONGEST, MIN_REFERENCE, YOUNG_REFERENCE, Window
+from wtwin_watch.monitor.evidence import BLOCK, MID_WINDOW, ROUNDING, SMALLEST, WINDOWS
+from wtwin_watch.monitor.points import CLIP, SD_OF_DIFFERENCE, SD_OF_MEAN_ABS
 from wtwin_watch.monitor.scales import (
     EARLY_SPAN,
     LEVELS,
@@ -36,6 +28,7 @@ from wtwin_watch.monitor.scales import (
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Precise = NDArray[np.longdouble]
+Lines = tuple[Floats, Floats, Floats, Floats, Floats, Floats, Floats]
 TRIES = 100
 LOOK = 3
 """A test looks so many levels up; blocks have their full size here."""
@@ -340,27 +333,28 @@ class Tests:
         events = join([event for event in found if event is not None])
         if events is None:
             return
-        tests = WINDOWS[0][0] if half is None else WINDOWS[1][half]
-        for window in tests:
+        usual = np.maximum(events.vb, events.floor)
+        # A grown scale has one line for all windows.
+        grown = self._fit(events, ~events.young, events.size - LONGEST, usual)
+        for window in WINDOWS[0][0] if half is None else WINDOWS[1][half]:
             m = window.m
-            b = events.size - m
-            young = np.minimum(events.near, np.maximum(events.far, b - YOUNG_REFERENCE))
-            a = np.where(events.young, young, events.near)
+            lines = [grown]
+            if events.young.any():
+                lines.append(self._fit(events, events.young, events.size - m, usual))
+            noise = usual
             if half is None:
                 noise = self._recent_noise(m, events.at, events.vb, events.floor)
-            else:
-                noise = np.maximum(events.vb, events.floor)
-            chosen = np.flatnonzero(b - a >= MIN_REFERENCE)
-            if not len(chosen):
-                continue
-            result = self._contrast(events, chosen, a[chosen], b[chosen], window, noise[chosen])
-            z = result[0]
-            evidence = np.where(z > 0.0, 0.5 * z * z + math.log(m) + events.credit[chosen], 0.0)
-            where = events.at[chosen]
-            np.maximum.at(self.evidence, where, evidence)
-            if half is None and m == MID_WINDOW:
-                self.mid[where] = np.column_stack(result)
-                self.mid_noise[where] = noise[chosen]
+            for chosen, line in lines:
+                if not len(chosen):
+                    continue
+                result = self._contrast(events, chosen, line, window, noise[chosen])
+                z = result[0]
+                evidence = np.where(z > 0.0, 0.5 * z * z + math.log(m) + events.credit[chosen], 0.0)
+                where = events.at[chosen]
+                np.maximum.at(self.evidence, where, evidence)
+                if half is None and m == MID_WINDOW:
+                    self.mid[where] = np.column_stack(result)
+                    self.mid_noise[where] = noise[chosen]
 
     def _recent_noise(self, m: int, at: Ints, vb: Floats, floor: Floats) -> Floats:
         total = np.concatenate(((0.0,), np.cumsum(self.recent)))
@@ -370,24 +364,17 @@ class Tests:
         noise: Floats = np.maximum(raised, floor * np.maximum(ratio, 1.0) ** 2)
         return noise
 
-    def _contrast(
-        self, events: Events, chosen: Ints, a: Ints, b: Ints, window: Window, vb: Floats
-    ) -> tuple[Floats, ...]:
-        """Compare windows with the lines before: the columns of a `Contrast`, z NaN where there is none."""
+    def _fit(
+        self, events: Events, which: NDArray[np.bool_], b: Ints, noise: Floats
+    ) -> tuple[Ints, Lines]:
+        """Lay lines through the blocks before ``b``, as `contrast.fit` does; return where, and the lines."""
         sx, sy, sxx, sxy = events.sums
-        size, x0, y0 = events.size[chosen], events.x0[chosen], events.y0[chosen]
-        m, half_weight, weight, w2, _ = window
+        young = np.minimum(events.near, np.maximum(events.far, b - YOUNG_REFERENCE))
+        a = np.where(events.young, young, events.near)
+        chosen = np.flatnonzero(which & (b - a >= MIN_REFERENCE))
+        a, b, noise = a[chosen], b[chosen], noise[chosen]
         r = b - a
         c = a + (r >> 1)
-        x_sum, y_sum = m * sx[size], m * sy[size]
-        for back in range(1, m + 1):
-            x_sum -= sx[size - back]
-            y_sum -= sy[size - back]
-        xr, yr = x_sum.astype(np.float64), y_sum.astype(np.float64)
-        if events.half_x is not None and events.half_y is not None:
-            xr += half_weight * (events.half_x[chosen] - x0)
-            yr += half_weight * (events.half_y[chosen] - y0)
-        xr, yr = xr / weight, yr / weight
         n1, n2 = c - a, b - c
         parts = [
             (later - earlier).astype(np.float64)
@@ -403,18 +390,37 @@ class Tests:
             slope = (p1 + p2 - (y1 + y2) * xm) / ss
             first = (p1 - x1 * y1 / n1) / s1
             second = (p2 - x2 * y2 / n2) / s2
-            extra = np.maximum(first, second) - slope - 0.5 * np.sqrt(vb / np.minimum(s1, s2))
+            extra = np.maximum(first, second) - slope - 0.5 * np.sqrt(noise / np.minimum(s1, s2))
             later = (extra > 0.0) | (slope > 0.0)
             slope = np.minimum(0.0, slope + np.maximum(0.0, extra))
-            xa, ya = np.where(later, x2 / n2, xm), np.where(later, y2 / n2, ym)
-            na = np.where(later, n2, r)
-            edge = 0.5 * (sx[b + 1] - sx[b - 1]).astype(np.float64)
-            kappa = np.minimum(1.0, self.flatten * (xr - xm))
-            reach = edge - xa + (1.0 - kappa) * (xr - edge)
-            f = ya + slope * reach
-            excess = yr - f - self.min_effect * np.abs(f + y0)
+        xa, ya = np.where(later, x2 / n2, xm), np.where(later, y2 / n2, ym)
+        edge = 0.5 * (sx[b + 1] - sx[b - 1]).astype(np.float64)
+        ss = np.where((s1 > 0.0) & (s2 > 0.0) & (ss > 0.0), ss, math.nan)
+        return chosen, (slope, xa, ya, edge, xm, np.where(later, n2, r).astype(np.float64), ss)
+
+    def _contrast(
+        self, events: Events, chosen: Ints, line: Lines, window: Window, vb: Floats
+    ) -> tuple[Floats, ...]:
+        """Compare windows with the lines before: the columns of a `Contrast`, z NaN where there is none."""
+        sx, sy, _, _ = events.sums
+        size, x0, y0 = events.size[chosen], events.x0[chosen], events.y0[chosen]
+        m, half_weight, weight, w2, _ = window
+        x_sum, y_sum = m * sx[size], m * sy[size]
+        for back in range(1, m + 1):
+            x_sum -= sx[size - back]
+            y_sum -= sy[size - back]
+        xr, yr = x_sum.astype(np.float64), y_sum.astype(np.float64)
+        if events.half_x is not None and events.half_y is not None:
+            xr += half_weight * (events.half_x[chosen] - x0)
+            yr += half_weight * (events.half_y[chosen] - y0)
+        xr, yr = xr / weight, yr / weight
+        slope, xa, ya, edge, xm, na, ss = line
+        kappa = np.minimum(1.0, self.flatten * (xr - xm))
+        reach = edge - xa + (1.0 - kappa) * (xr - edge)
+        f = ya + slope * reach
+        excess = yr - f - self.min_effect * np.abs(f + y0)
+        with np.errstate(divide="ignore", invalid="ignore"):
             z = excess / np.sqrt(vb * (w2 + 1.0 / na + reach * reach / ss))
-        z = np.where((s1 > 0.0) & (s2 > 0.0) & (ss > 0.0), z, math.nan)
         return z, xa + x0, ya + y0, slope, edge + x0, xm + x0, na, ss, excess
 
 

@@ -64,13 +64,10 @@ class Level:
         return other
 
     def state(self) -> dict[str, Any]:
-        """Return all of it as a JSON-able dict; the sums of the blocks are built anew."""
-        xs, ys = self.blocks.pairs()
-        # The monitor goes on with the very sums that a restored one will have.
-        self.blocks.fill(xs, ys)
+        """Return all of it as a JSON-able dict."""
         return {
             "count": self.blocks.count,
-            "blocks": pack(xs + ys),
+            "blocks": self.blocks.state(),
             "half": None if self.half is None else pack(self.half),
             "noise": pack([getattr(self, name) for name in NOISE]),
         }
@@ -79,9 +76,8 @@ class Level:
     def revive(cls, state: Mapping[str, Any]) -> Level:
         """Make the level that `state` describes."""
         level = cls()
-        both = unpack(state["blocks"])
-        level.blocks.fill(both[: len(both) // 2], both[len(both) // 2 :])
         level.blocks.count = int(state["count"])
+        level.blocks.recall(state["blocks"])
         if state["half"] is not None:
             x, y = unpack(state["half"])
             level.half = (x, y)

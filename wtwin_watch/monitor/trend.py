@@ -31,14 +31,15 @@ from wtwin_watch.monitor.episode import (
     plain,
     value,
 )
-from wtwin_watch.monitor.evidence import BLOCK, EARLY_BLOCK, FAST_AFTER, Evidence, as_forecast
+from wtwin_watch.monitor.evidence import BLOCK, EARLY_BLOCK, Evidence, as_forecast
 from wtwin_watch.monitor.far import parse_far, threshold
 from wtwin_watch.monitor.ledger import Ledger
 from wtwin_watch.monitor.pace import Course, Pace
+from wtwin_watch.monitor.points import FAST_AFTER
 from wtwin_watch.monitor.stagnation import stagnates
 from wtwin_watch.monitor.wtwin import WTwinState
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 STEP_FLATTEN, LR_FLATTEN = 8.0, 3.0
 STEP_EFFECT, LR_EFFECT = 5e-4, 2.5e-4
 LARGEST = 1e100
@@ -135,8 +136,8 @@ class TrendMonitor:
         self._value = math.nan
         self._same = 0
         self._repeats = 0
-        self._calm = False
-        """Nothing is open, and the next point that goes the usual way can go the short one."""
+        self._calm_stride = math.nan
+        """The next point can go the short way if it is so many steps on; NaN where it can't."""
         self._differed = False
         self._first_median = math.nan
         self._lowest_median = math.nan
@@ -153,32 +154,29 @@ class TrendMonitor:
         """
         pace = self._pace
         # What goes its ordinary way is done here, at once; all else in `_judge`.
-        if (
-            self._calm
-            and step - pace.last == pace.calm_stride
-            and loss != self._value
-            and -LARGEST <= loss <= LARGEST
-            and type(loss) is float
-        ):
-            pace.last = step
-            pace.waiting.append(step - pace.origin)
-            self._value = loss
+        if step - pace.last == self._calm_stride and loss.__class__ is float:
             evidence = self._evidence
-            found = evidence.push(loss)
-            if len(evidence.values) >= evidence.block:
-                self._finish_block(step, loss)
-            found = max(found, evidence.E)
-            if found > self._h:
-                self._alarm(step, loss, found)
-                state = self._state(step, loss, evidence.expected, math.sqrt(2.0 * found))
-                if self._first_alert is None:
-                    self._first_alert = (self._stored, step)
-            else:
+            found = evidence.usual(loss)
+            if found >= 0.0:
+                pace.last = step
+                pace.waiting.append(step - pace.origin)
+                if len(evidence.values) >= evidence.block:
+                    self._finish_block(step, loss)
+                found = max(found, evidence.E)
+                if found > self._h:
+                    self._alarm(step, loss, found)
+                    if self._first_alert is None:
+                        self._first_alert = (self._stored, step)
                 d = math.sqrt(2.0 * found)
                 t = self._T
-                state = _new_state(
-                    WTwinState, (step, loss, evidence.expected, d, 1.0, t, d - t, False)
+                w = d - t
+                state = (
+                    _new_state(WTwinState, (step, loss, evidence.expected, d, 1.0, t, w, False))
+                    if w <= 0.0
+                    else self._state(step, loss, evidence.expected, d)
                 )
+            else:
+                state = self._rarely(step, loss, lr)
         else:
             state = self._rarely(step, loss, lr)
         self._stored += 1
@@ -188,6 +186,8 @@ class TrendMonitor:
 
     def _rarely(self, step: float, loss: float, lr: float | None) -> WTwinState:
         """Judge a point that may be anything."""
+        if self._calm_stride == self._calm_stride:
+            self._value = self._evidence.last
         if type(loss) is not float:
             loss = float(loss)
         if type(step) is not float and type(step) is not int:
@@ -195,12 +195,14 @@ class TrendMonitor:
         state = self._judge(step, loss, lr)
         if state.alert and self._first_alert is None:
             self._first_alert = (self._stored, step)
-        self._calm = (
+        calm = (
             self._same == 0
             and self._differed
             and self.ready
+            and self._value == self._evidence.last
             and not (self._pace.holding or self._rise or self._nonfinite or self._frozen)
         )
+        self._calm_stride = self._pace.calm_stride if calm else math.nan
         return state
 
     def update_many(
@@ -237,7 +239,7 @@ class TrendMonitor:
         worth trying again.
         """
         evidence, pace = self._evidence, self._pace
-        if evidence.block != BLOCK or not self._calm:
+        if evidence.block != BLOCK or self._calm_stride != self._calm_stride:
             return 0, 4 * BLOCK
         if evidence.values:
             return 0, BLOCK - len(evidence.values)
@@ -245,7 +247,7 @@ class TrendMonitor:
         if room < LEAST:
             return 0, len(losses)
         steps, losses = steps[:room], losses[:room]
-        differences = np.diff(losses, prepend=self._value)
+        differences = np.diff(losses, prepend=evidence.last)
         same = differences == 0.0
         usual = (
             (np.diff(steps, prepend=pace.last) == pace.calm_stride)
@@ -272,7 +274,6 @@ class TrendMonitor:
             return 0, LEAST // 2
         self._repeats += int(same[:room].sum())
         self._stored += room
-        self._value = float(losses[-1])
         pace.last = float(steps[-1])
         d = np.sqrt(2.0 * stretch.evidence)
         rows = out[:room]
@@ -362,11 +363,10 @@ class TrendMonitor:
         evidence, pace = self._evidence, self._pace
         jump = False
         if evidence.best is not None and found <= evidence.E:
-            q, window, result = evidence.best
+            q, window, result, x = evidence.best
             forecast, excess = as_forecast(result, evidence.flatten), result[-1]
             age = window.m * evidence.block << q
-            onset = pace.step_at(forecast.edge)
-            x = forecast.edge
+            onset = pace.step_at(x)
         elif found <= evidence.S or evidence.mid is None:
             jump, age, excess = True, JUMP_AGE, y - evidence.base
             x, onset = pace.back(age)
@@ -402,7 +402,7 @@ class TrendMonitor:
                 expected=forecast.at(x), excess=excess, sigma=sigma, score=score,
             )  # fmt: skip
         self._rise = Rise(episode, forecast, age, kind == SPIKE, x)
-        self._calm = False
+        self._calm_stride = math.nan
         evidence.cut(onset[0])
         pace.waiting.clear()
 
@@ -724,6 +724,6 @@ class TrendMonitor:
 SETTINGS = ("far", "min_effect", "history_limit")
 OPEN = ("_nonfinite", "_frozen")
 PLAIN = (
-    "_stored", "_finite_run", "_held", "_value", "_same", "_repeats", "_calm", "_differed",
+    "_stored", "_finite_run", "_held", "_value", "_same", "_repeats", "_calm_stride", "_differed",
     "_first_median", "_lowest_median", "_too_high",
 )  # fmt: skip
