@@ -38,6 +38,7 @@ _SHORTEST = 22
 # A group of records that repeats has at most so many, and is looked for again after so many bytes.
 _LONGEST_GROUP = 16
 _LOOK_AGAIN, _LOOK_AGAIN_LATEST = 1 << 9, 1 << 15
+_WORTH_IT = 64
 
 _new = tuple.__new__
 
@@ -94,6 +95,7 @@ class Reader:
         self._heads: dict[bytes, tuple[_Tag, int, Callable[..., tuple[float]]]] = {}
         self._lengths: dict[bytes, int] = {}
         self._metadata: dict[bytes, bool] = {}
+        self._look_again = _LOOK_AGAIN
         self._beside = False
         self._needed = 0
         self._left = _MAX_BYTES
@@ -157,7 +159,7 @@ class Reader:
         longest = end - HEADER
         append = points.append
         self._needed = 0
-        look_at, look_again = 0, _LOOK_AGAIN
+        look_at = 0
         while pos <= longest:
             if pos >= look_at and whole:
                 taken, records = self._take_alike(data, pos, room)
@@ -165,10 +167,8 @@ class Reader:
                     pos += taken
                     events += records
                     room = self._limit - len(points)
-                    look_again = _LOOK_AGAIN
                     continue
-                look_at = pos + look_again
-                look_again = min(2 * look_again, _LOOK_AGAIN_LATEST)
+                look_at = pos + self._look_again
             length = lengths.get(data[pos : pos + HEADER])
             if length is None:
                 length = self._length(data[pos : pos + HEADER])
@@ -238,6 +238,7 @@ class Reader:
 
     def _take_alike(self, data: bytes, pos: int, room: int) -> tuple[int, int]:
         """Take the groups of records that repeat from ``pos`` on; returns the bytes and the records."""
+        self._look_again = min(2 * self._look_again, _LOOK_AGAIN_LATEST)
         tags, forms = self._group(data, pos)
         width = sum(tag is not _NOT_WANTED for tag in tags)
         if not forms or room < FEW * width:
@@ -259,6 +260,8 @@ class Reader:
             if tag is not _NOT_WANTED:
                 tag.last = steps[-1]
         self.points += block
+        if alike.count * len(forms) >= _WORTH_IT:
+            self._look_again = _LOOK_AGAIN
         return alike.count * sum(form.size for form in forms), alike.count * len(forms)
 
     def _group(self, data: bytes, pos: int) -> tuple[list[_Tag], list[Form]]:
