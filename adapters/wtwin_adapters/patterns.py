@@ -205,7 +205,7 @@ def _bar(text: str, names: Names) -> Row | None:
     return Row(done, values, "progress bar")
 
 
-# Epoch [1][50/1000] of mmdetection, Epoch: [0][10/5005] and Train Epoch: 1 [640/60000 of PyTorch's examples, and
+# Epoch [1][50/1000] of mmdetection, Epoch: [0][10/5005] and Train Epoch: 1 [640/60000 of examples, and
 # Train: 0 [50/1251 of timm: some count epochs from 0, so that all are counted as if they did.
 _WITHIN = re.compile(r"\b(?:epoch|train)\b[^\[\d]{0,10}\[?(\d+)\]?\s*\[\s*(\d+)\s*/\s*(\d+)", re.I)
 
