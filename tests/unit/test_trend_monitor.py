@@ -252,9 +252,9 @@ def test_a_loss_that_stops_falling_stagnates_for_a_while() -> None:
         pace.advance(step, None)
         evidence.push(loss)
         if len(evidence.values) >= evidence.block:
-            evidence.finish_block(*pace.block_x())
+            evidence.finish_block(*pace.block_x(step, len(evidence.values)))
         if step in (10_000, 20_000, 23_000, 30_000, 40_000):
-            said[step] = stagnates(evidence.levels, evidence.n, evidence.block)
+            said[step] = stagnates(evidence.levels, evidence.count, evidence.block)
 
     # At 40,000 nobody remembers that it once fell.
     assert said == {10_000: False, 20_000: False, 23_000: False, 30_000: True, 40_000: False}

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wtwin_watch.errors import SnapshotError
 from wtwin_watch.monitor.backfill import LEAST, STRETCH, Attempt, Floats
-from wtwin_watch.monitor.contrast import Forecast
+from wtwin_watch.monitor.contrast import Forecast, as_forecast
 from wtwin_watch.monitor.episode import (
     ACCEPTED,
     DIVERGENCE,
@@ -31,10 +31,11 @@ from wtwin_watch.monitor.episode import (
     plain,
     value,
 )
-from wtwin_watch.monitor.evidence import BLOCK, EARLY_BLOCK, Evidence, as_forecast
+from wtwin_watch.monitor.evidence import BLOCK, EARLY_BLOCK, Evidence
 from wtwin_watch.monitor.far import parse_far, threshold
 from wtwin_watch.monitor.ledger import Ledger
 from wtwin_watch.monitor.pace import Course, Pace
+from wtwin_watch.monitor.packing import pack, unpack
 from wtwin_watch.monitor.points import FAST_AFTER
 from wtwin_watch.monitor.stagnation import stagnates
 from wtwin_watch.monitor.wtwin import WTwinState
@@ -42,7 +43,7 @@ from wtwin_watch.monitor.wtwin import WTwinState
 SNAPSHOT_VERSION = 2
 STEP_FLATTEN, LR_FLATTEN = 8.0, 3.0
 STEP_EFFECT, LR_EFFECT = 5e-4, 2.5e-4
-LARGEST = 1e100
+LARGEST, LOWEST = 1e100, -1e100
 """A loss beyond this is taken for this: its square still is a number."""
 LARGEST_STEP = 1e15
 FINITE_AGAIN = 64
@@ -115,7 +116,8 @@ class TrendMonitor:
             [] if self.history_limit is None else deque(maxlen=self.history_limit)
         )
         self._keeps = self.history_limit != 0
-        self._stored = 0
+        self._others = 0
+        """Points that no evidence counts: those of alerts, and of runs before this one."""
         self._first_alert: tuple[int, float] | None = None
         self._ledger = Ledger()
         self._rise: Rise | None = None
@@ -130,14 +132,24 @@ class TrendMonitor:
         """Learn from nothing: this is the first run's loss, or another one's."""
         self._pace = Pace()
         self._evidence = Evidence(
-            STEP_FLATTEN, STEP_EFFECT if self.min_effect is None else self.min_effect
+            STEP_FLATTEN,
+            STEP_EFFECT if self.min_effect is None else self.min_effect,
+            self._h,
         )
         self._held = False
         self._value = math.nan
         self._same = 0
         self._repeats = 0
+        self._step = math.nan
+        """The latest step."""
         self._calm_stride = math.nan
         """The next point can go the short way if it is so many steps on; NaN where it can't."""
+        self._glides = False
+        """Whether one with a learning rate can."""
+        self._tail = self._weighed(0.0)
+        """What states say by the evidence of the last block."""
+        self._in_hold: list[float] = []
+        """Points while the learning rate rises, until there are four."""
         self._differed = False
         self._first_median = math.nan
         self._lowest_median = math.nan
@@ -152,58 +164,91 @@ class TrendMonitor:
         same place. ``lr``: the learning rate, if the run logs one from its first point on. A point whose
         step is no finite number is passed over.
         """
-        pace = self._pace
-        # What goes its ordinary way is done here, at once; all else in `_judge`.
-        if step - pace.last == self._calm_stride and loss.__class__ is float:
-            evidence = self._evidence
-            found = evidence.usual(loss)
-            if found >= 0.0:
-                pace.last = step
-                pace.waiting.append(step - pace.origin)
-                if len(evidence.values) >= evidence.block:
-                    self._finish_block(step, loss)
-                found = max(found, evidence.E)
-                if found > self._h:
-                    self._alarm(step, loss, found)
-                    if self._first_alert is None:
-                        self._first_alert = (self._stored, step)
-                d = math.sqrt(2.0 * found)
-                t = self._T
-                w = d - t
-                state = (
-                    _new_state(WTwinState, (step, loss, evidence.expected, d, 1.0, t, w, False))
-                    if w <= 0.0
-                    else self._state(step, loss, evidence.expected, d)
-                )
-            else:
-                state = self._rarely(step, loss, lr)
+        # What goes its ordinary way is done here, at once; all else in `_rarely`.
+        if not (
+            loss.__class__ is float
+            and loss != self._value
+            and LOWEST <= loss <= LARGEST
+            and (
+                step - self._step == self._calm_stride
+                if lr is None
+                else self._glides and self._pace.glide(step, lr)
+            )
+        ):
+            return self._keep(self._rarely(step, loss, lr))
+        self._step = step
+        self._value = loss
+        evidence = self._evidence
+        values = evidence.values
+        values.append(loss)
+        found = 0.0 if loss <= evidence.quiet_to else evidence.judge(loss)
+        if len(values) >= evidence.block:
+            self._finish_block(step, loss)
+            if self._h < evidence.E:
+                return self._keep(self._strike(step, loss, max(found, evidence.E)))
+        if found <= evidence.E:
+            tail = self._tail
+        elif found > self._h:
+            return self._keep(self._strike(step, loss, found))
         else:
-            state = self._rarely(step, loss, lr)
-        self._stored += 1
+            tail = self._weighed(found)
+        state = _new_state(WTwinState, (step, loss) + tail)  # noqa: RUF005 - in half the time
         if self._keeps:
             self._history.append(state)
         return state
 
+    def _weighed(self, found: float) -> tuple[float, float, float, float, float, bool]:
+        """Return what a state says beyond its point, l_pred to alert, by evidence that is none."""
+        d, t = math.sqrt(2.0 * found), self._T
+        return self._evidence.expected, d, 1.0, t, d - t, False
+
+    def _strike(self, step: float, loss: float, found: float) -> WTwinState:
+        """Begin an alert at a point that went its ordinary way so far."""
+        self._sync()
+        self._alarm(step, loss, found)
+        return self._state(step, loss, self._evidence.expected, math.sqrt(2.0 * found))
+
+    def _keep(self, state: WTwinState) -> WTwinState:
+        if state.alert and self._first_alert is None:
+            self._first_alert = (self._stored - 1, state.step)
+        if self._keeps:
+            self._history.append(state)
+        return state
+
+    def _sync(self) -> None:
+        """Let clock and count know of the points that went their ordinary way."""
+        pace, evidence = self._pace, self._evidence
+        if self._calm_stride == self._calm_stride:
+            missing = len(evidence.values) - len(pace.waiting)
+            pace.catch_up(self._step, missing)
+
     def _rarely(self, step: float, loss: float, lr: float | None) -> WTwinState:
         """Judge a point that may be anything."""
-        if self._calm_stride == self._calm_stride:
-            self._value = self._evidence.last
+        self._sync()
+        before = self._evidence.count
         if type(loss) is not float:
             loss = float(loss)
         if type(step) is not float and type(step) is not int:
             step = float(step)
         state = self._judge(step, loss, lr)
-        if state.alert and self._first_alert is None:
-            self._first_alert = (self._stored, step)
+        evidence, pace = self._evidence, self._pace
+        self._others += before + 1 - evidence.count
+        self._step = pace.last
+        self._tail = self._weighed(evidence.E)
         calm = (
             self._same == 0
             and self._differed
             and self.ready
-            and self._value == self._evidence.last
-            and not (self._pace.holding or self._rise or self._nonfinite or self._frozen)
+            and not (pace.holding or self._rise or self._nonfinite or self._frozen)
         )
-        self._calm_stride = self._pace.calm_stride if calm else math.nan
+        self._calm_stride = pace.calm_stride if calm else math.nan
+        self._glides = calm and pace.can_glide
         return state
+
+    @property
+    def _stored(self) -> int:
+        """How many points there were."""
+        return self._evidence.count + self._others
 
     def update_many(
         self, steps: ArrayLike, losses: ArrayLike, lrs: ArrayLike | None = None
@@ -243,6 +288,7 @@ class TrendMonitor:
             return 0, 4 * BLOCK
         if evidence.values:
             return 0, BLOCK - len(evidence.values)
+        self._sync()
         room = min(len(losses), STRETCH) // BLOCK * BLOCK
         if room < LEAST:
             return 0, len(losses)
@@ -264,7 +310,7 @@ class TrendMonitor:
         room = (int(usable[-1]) + 1) * BLOCK
         while room >= LEAST:
             steps, losses = steps[:room], losses[:room]
-            attempt = Attempt(evidence, losses, np.log(steps - pace.origin + pace.offset), self._h)
+            attempt = Attempt(evidence, losses, steps - pace.origin + pace.offset, self._h)
             stretch = attempt.run()
             if stretch is not None:
                 break
@@ -273,7 +319,9 @@ class TrendMonitor:
         else:
             return 0, LEAST // 2
         self._repeats += int(same[:room].sum())
-        self._stored += room
+        self._tail = self._weighed(evidence.E)
+        self._value = float(losses[-1])
+        self._step = float(steps[-1])
         pace.last = float(steps[-1])
         d = np.sqrt(2.0 * stretch.evidence)
         rows = out[:room]
@@ -330,7 +378,7 @@ class TrendMonitor:
         t = self._T
         if self._rise is not None or self._nonfinite is not None:
             return self._state(step, loss, evidence.expected, math.sqrt(2.0 * found))
-        if evidence.n <= FAST_AFTER:
+        if evidence.count <= FAST_AFTER:
             return WTwinState(step, loss, evidence.expected, 0.0, 0.0, t, 0.0, False)
         d = math.sqrt(2.0 * found)
         return _new_state(WTwinState, (step, loss, evidence.expected, d, 1.0, t, d - t, False))
@@ -346,14 +394,15 @@ class TrendMonitor:
             share = self._finite_run / FINITE_AGAIN
             d = max(d, t * (2.0 - share)) if math.isfinite(loss) else math.inf
         alert = d > t
-        q = 1.0 if alert or self._evidence.n > FAST_AFTER else 0.0
+        q = 1.0 if alert or self._evidence.count > FAST_AFTER else 0.0
         return WTwinState(step, loss, expected, d, q, t, d - t if q else 0.0, alert)
 
     def _finish_block(self, step: float, y: float) -> None:
         evidence = self._evidence
-        x, newest = self._pace.block_x()
+        x, newest = self._pace.block_x(step, len(evidence.values))
         evidence.finish_block(x, newest)
-        if evidence.n <= EARLY:
+        self._tail = self._weighed(evidence.E)
+        if evidence.count <= EARLY:
             self._watch_beginning(step, y, evidence.median)
 
     # -- the beginning and the end of a rise -------------------------------------------------------
@@ -363,17 +412,17 @@ class TrendMonitor:
         evidence, pace = self._evidence, self._pace
         jump = False
         if evidence.best is not None and found <= evidence.E:
-            q, window, result, x = evidence.best
-            forecast, excess = as_forecast(result, evidence.flatten), result[-1]
-            age = window.m * evidence.block << q
+            q, m, line, excess, x = evidence.best
+            forecast = as_forecast(line, evidence.flatten)
+            age = m * evidence.block << q
             onset = pace.step_at(x)
         elif found <= evidence.S or evidence.mid is None:
             jump, age, excess = True, JUMP_AGE, y - evidence.base
             x, onset = pace.back(age)
             forecast = Forecast(x, evidence.base, 0.0, x, x, 0.0)
         else:
-            age, mean = evidence.climb(found)
-            excess = mean * evidence.msd
+            age, mean = evidence.climb()
+            excess = mean * evidence.climb_sd
             x, onset = pace.back(age)
             forecast = as_forecast(evidence.mid, evidence.flatten)
         kind = SPIKE if jump else DRIFT
@@ -418,7 +467,7 @@ class TrendMonitor:
     def _follow(self, rise: Rise, step: float, loss: float, y: float) -> WTwinState:
         """One more point of an alert."""
         if rise.step(y):
-            outcome = rise.look(self._pace.block_x()[0], self._stored)
+            outcome = rise.look(self._pace.block_x(step, len(self._pace.waiting))[0], self._stored)
             if outcome is None:
                 kind = rise.kind()
                 if kind != rise.episode.kind:
@@ -565,15 +614,16 @@ class TrendMonitor:
         pace, evidence = self._pace, self._evidence
         if not self._held:
             self._held = True
+            self._in_hold.clear()
             evidence.quiet()
         pace.waiting.clear()
-        evidence.values.append(y)
-        if len(evidence.values) >= EARLY_BLOCK:
-            middle = 0.5 * sum(sorted(evidence.values)[1:3])
-            evidence.values.clear()
-            if evidence.n <= EARLY:
+        self._in_hold.append(y)
+        if len(self._in_hold) >= EARLY_BLOCK:
+            middle = 0.5 * sum(sorted(self._in_hold)[1:3])
+            self._in_hold.clear()
+            if evidence.count <= EARLY:
                 self._watch_beginning(step, y, middle)
-        known = evidence.n > FAST_AFTER and not math.isnan(evidence.base)
+        known = evidence.count > FAST_AFTER and not math.isnan(evidence.base)
         fast = evidence.judge(y) if known and self._rise is None else 0.0
         if pace.risen:
             pace.resume()
@@ -612,7 +662,7 @@ class TrendMonitor:
         Looked up in the blocks when asked for; costs about as much as ten points.
         """
         evidence = self._evidence
-        return stagnates(evidence.levels, evidence.n, evidence.block)
+        return stagnates(evidence.levels, evidence.count, evidence.block)
 
     def drain(self) -> list[Change]:
         """Return what began, changed its kind or ended since this was last asked; at most the last 64."""
@@ -621,12 +671,12 @@ class TrendMonitor:
     @property
     def ready(self) -> bool:
         """Whether there are points enough to judge by."""
-        return self._evidence.n > FAST_AFTER
+        return self._evidence.count > FAST_AFTER
 
     @property
     def points_needed(self) -> int:
         """How many more points it takes until there are enough; 0 when there are."""
-        return max(0, FAST_AFTER + 1 - self._evidence.n)
+        return max(0, FAST_AFTER + 1 - self._evidence.count)
 
     @property
     def status(self) -> str:
@@ -678,6 +728,7 @@ class TrendMonitor:
             "open": [None if e is None else e.state() for e in map(self.__getattribute__, OPEN)],
             "first_alert": None if self._first_alert is None else list(self._first_alert),
             "closed": None if self._closed is None else list(self._closed),
+            "in_hold": pack(self._in_hold),
             "plain": {name: plain(getattr(self, name)) for name in PLAIN},
         }
 
@@ -717,13 +768,16 @@ class TrendMonitor:
         if snapshot["closed"] is not None:
             number, at, lasted = snapshot["closed"]
             self._closed = (int(number), int(at), int(lasted))
+        self._in_hold = unpack(snapshot["in_hold"])
+        self._evidence.limit = self._h
         for name in PLAIN:
             setattr(self, name, value(snapshot["plain"][name]))
+        self._tail = self._weighed(self._evidence.E)
 
 
 SETTINGS = ("far", "min_effect", "history_limit")
 OPEN = ("_nonfinite", "_frozen")
 PLAIN = (
-    "_stored", "_finite_run", "_held", "_value", "_same", "_repeats", "_calm_stride", "_differed",
-    "_first_median", "_lowest_median", "_too_high",
+    "_others", "_finite_run", "_held", "_value", "_same", "_repeats", "_calm_stride", "_differed", "_step",
+    "_glides", "_first_median", "_lowest_median", "_too_high",
 )  # fmt: skip
