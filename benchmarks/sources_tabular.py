@@ -173,4 +173,5 @@ def described(entry: dict[str, Any]) -> tuple[Any, ...] | None:
         return None
     keys = ("loss", "step", "points", "first_step", "last_step", "last_loss")
     (run,) = entry["runs"]
-    return (entry["format"], *(run[key] for key in keys))
+    *found, last_loss = (run[key] for key in keys)
+    return entry["format"], *found, float(last_loss)

@@ -25,6 +25,7 @@ from wtwin_watch.clock import SystemClock
 from wtwin_watch.errors import OwnershipLost, StateDamaged, StoreError
 from wtwin_watch.ingest.engine import Engine
 from wtwin_watch.notify.outbox import GIVE_UP_S, Deliverer
+from wtwin_watch.pictures import Pictures
 from wtwin_watch.plugins import load_adapter, load_notifier
 from wtwin_watch.protocols import Clock, Options
 from wtwin_watch.sdnotify import Systemd
@@ -104,9 +105,15 @@ class Daemon:
         self._next_heartbeat = 0.0
         self._next_prune = 0.0
         self._ready = False
+        self._pictures = Pictures(store)
         self._deliverers = [
             Deliverer(
-                r.name, load_notifier(r.notifier)(r.name, r.options), store, clock, self._fail
+                r.name,
+                load_notifier(r.notifier)(r.name, r.options),
+                store,
+                clock,
+                self._fail,
+                self._pictures.sent,
             )
             for r in receivers
         ]
@@ -170,6 +177,7 @@ class Daemon:
         self._stopping.set()
 
     def _start(self) -> None:
+        self._pictures.start()
         for deliverer in self._deliverers:
             deliverer.start()
 
@@ -220,6 +228,7 @@ class Daemon:
                 time.sleep(0.05)
         for deliverer in self._deliverers:
             deliverer.stop(max(0.1, deadline - self._clock.monotonic()))
+        self._pictures.stop(max(0.1, deadline - self._clock.monotonic()))
         with suppress(StoreError):
             undelivered = 0 if lost else self._store.waiting(receivers)
         if undelivered:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import shutil
 import stat
+import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -33,6 +37,32 @@ def unreadable(path: str, error: OSError) -> SourceError:
     else:
         cure = "check the disk or mount it lies on"
     return SourceError(f"{shown(path)} can't be read: {error.strerror or error}; {cure}")
+
+
+GZIP = b"\x1f\x8b"
+"""What a compressed file begins with."""
+
+
+@contextmanager
+def unpacked(path: str) -> Iterator[int]:
+    """Open as `opened` does; of a compressed file (gzip), give what is in it. Raises `SourceError`.
+
+    Compressed logs are finished ones. They are unpacked into a temporary file each time.
+    """
+    with opened(path) as fd:
+        if os.pread(fd, len(GZIP), 0) != GZIP:
+            yield fd
+            return
+        with tempfile.TemporaryFile() as whole:
+            try:
+                with os.fdopen(os.dup(fd), "rb") as packed, gzip.GzipFile(fileobj=packed) as file:
+                    shutil.copyfileobj(file, whole)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise SourceError(
+                    f"{shown(path)} can't be unpacked: {error}; copy it again"
+                ) from error
+            whole.flush()
+            yield whole.fileno()
 
 
 @contextmanager

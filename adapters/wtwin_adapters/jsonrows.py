@@ -115,7 +115,7 @@ class JsonRows:
         for _, group in groupby(rows, tuple):
             alike = list(group)
             n = self._take_alike(alike, sink) if len(alike) >= _FEW else 0
-            while n < len(alike) and self._take_object(alike[n], sink):
+            while n < len(alike) and self.take_object(alike[n], sink):
                 n += 1
             taken += n
             if n < len(alike):
@@ -143,7 +143,7 @@ class JsonRows:
             row = orjson.loads(line)
         except orjson.JSONDecodeError:
             return self._take_odd_line(line, sink)
-        return self._take_object(row, sink)
+        return self.take_object(row, sink)
 
     def _take_odd_line(self, line: bytes, sink: Sink) -> bool:
         try:
@@ -152,13 +152,14 @@ class JsonRows:
             sink.skipped["bad JSON"] += 1
             return True
         for row in found[self._inside :]:
-            if not self._take_object(row, sink):
+            if not self.take_object(row, sink):
                 return False
             self._inside += 1
         self._inside = 0
         return True
 
-    def _take_object(self, row: Any, sink: Sink) -> bool:
+    def take_object(self, row: Any, sink: Sink) -> bool:
+        """Give one row to ``sink``; False if it must wait."""
         if row.__class__ is not dict:
             sink.skipped["not an object"] += 1
             return True

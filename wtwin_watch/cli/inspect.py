@@ -44,6 +44,8 @@ def command(
             here = [entry for log in find_logs(path, names) for entry in _inspected(log, names)]
         except UsageError as error:
             problems.append(str(error))
+            reason = str(error).removeprefix(f"{path}: ")
+            found.append({"path": str(path), "format": None, "runs": [], "refused": reason})
             continue
         if not any(entry["runs"] for entry in here):
             problems += [f"{e['path']}: {e['refused'] or 'holds no run'}" for e in here]
@@ -52,6 +54,8 @@ def command(
         print_json(found)
     else:
         for log in found:
+            if log["format"] is None:
+                continue  # it is no log; the error says so
             click.echo("\n".join(_shown(log)))
     if problems:
         raise UsageError("\n".join(problems))

@@ -54,6 +54,13 @@ _SOURCES = [
         help="CSV, TSV or JSONL logs to watch; repeatable.",
     ),
     click.option(
+        "--log",
+        "logs",
+        multiple=True,
+        metavar="PATTERN",
+        help="Logs of any kind in files: tables, text logs, trainer_state.json; repeatable.",
+    ),
+    click.option(
         "--tensorboard", multiple=True, metavar="DIR", help="TensorBoard log folder; repeatable."
     ),
     click.option(

@@ -11,6 +11,8 @@ from wtwin_watch.alerting.lifecycle import Policy, Reason, Transition
 from wtwin_watch.errors import SnapshotError
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Alert, Batch, Cursor, Family, Run
+from wtwin_watch.monitor import curve
+from wtwin_watch.monitor.curve import Curve
 from wtwin_watch.monitor.options import DetectorOptions
 from wtwin_watch.monitor.run import RunMonitor
 from wtwin_watch.store import Progress, RunRecord
@@ -27,8 +29,8 @@ class Judging:
     detector: DetectorOptions
 
     def new_monitor(self) -> RunMonitor:
-        """A monitor that has seen nothing."""
-        return RunMonitor(self.names, self.detector)
+        """A monitor that has seen nothing. It keeps its latest state, for the run's curve."""
+        return RunMonitor(self.names, self.detector, history_limit=1)
 
 
 @dataclass(slots=True)
@@ -45,6 +47,8 @@ class WatchedRun:
     position: str | None = None
     step_name: str | None = None
     skipped: dict[str, int] = field(default_factory=dict)
+    curve: Curve = field(default_factory=Curve)
+    """What a picture of its loss shows."""
     continued: bool = False
     """It was known before this start, and the first fetch since then isn't done yet."""
     # polling
@@ -77,7 +81,8 @@ class WatchedRun:
         detections = []
         if batch.restart is not None:
             detections += self.monitor.restart(batch.restart.step, batch.restart.reason)
-        detections += self.monitor.feed(batch.points)
+            self.curve.rewind(batch.restart.step)
+        detections += curve.feed(self.monitor, batch.points, self.curve)
         if self.backlog:
             carried = self._carried()
             detections = [d for d in detections if d.family not in carried]
@@ -150,7 +155,11 @@ class WatchedRun:
         return RunRecord(
             run=self.run,
             cursor=self.cursor,
-            monitor={"judging": asdict(self.judging), "state": self.monitor.snapshot()},
+            monitor={
+                "judging": asdict(self.judging),
+                "state": self.monitor.snapshot(),
+                "curve": self.curve.snapshot(),
+            },
             backlog=self.backlog,
             first_seen_at=self.first_seen_at,
             position=self.position,
@@ -171,12 +180,14 @@ def restored(record: RunRecord, alerts: dict[Family, Alert], judging: Judging) -
     Raises `SnapshotError` where its monitor's state can't be read, or was made by other settings: its
     history then has to be read anew, so that what follows is what these settings say of the whole run.
     """
-    monitor = judging.new_monitor()
+    monitor, seen = judging.new_monitor(), Curve()
     if record.monitor is not None:
         stored: Mapping[str, Any] = record.monitor
         if stored.get("judging") != asdict(judging):
             raise SnapshotError("the settings of its detector or the names of its metrics changed")
         monitor = RunMonitor.restore(stored["state"], judging.names, judging.detector)
+        if "curve" in stored:
+            seen = Curve.restore(stored["curve"])
     return WatchedRun(
         run=record.run,
         judging=judging,
@@ -188,5 +199,6 @@ def restored(record: RunRecord, alerts: dict[Family, Alert], judging: Judging) -
         position=record.position,
         step_name=record.step_name,
         skipped=dict(record.skipped),
+        curve=seen,
         continued=record.cursor is not None,
     )

@@ -216,6 +216,7 @@ class Flags:
     state: str | None = None
     interval: str | None = None
     csv: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
     tensorboard: tuple[str, ...] = ()
     wandb_dir: tuple[str, ...] = ()
     project: tuple[str, ...] = ()

@@ -229,19 +229,37 @@ class Store:
         )
         with self._reading() as connection:
             row = connection.execute(query).one_or_none()
-        if row is None:
-            return None
-        body = codec.loads(row.body_json)
-        return OutboxEntry(
-            id=row.id,
-            receiver=row.receiver,
-            event=Event(row.event),
-            alert=codec.load_alert(codec.dumps(body["alert"])),
-            run=codec.load_run(codec.dumps(body["run"])),
-            created_at=row.created_at,
-            attempts=row.attempts,
-            next_at=row.next_at,
+        return None if row is None else _entry(row)
+
+    def first_notifications(self, receiver: str, now: float, limit: int) -> list[OutboxEntry]:
+        """What ``receiver`` could be sent now of alerts it was told nothing about, the earliest first."""
+        t, r = tables.outbox.c, tables.receipts.c
+        known = sa.select(r.alert_id).where(r.receiver == receiver)
+        query = (
+            sa.select(tables.outbox)
+            .where(
+                t.receiver == receiver,
+                t.state == "waiting",
+                t.event == Event.FIRING.value,
+                t.next_at <= now,
+                t.seq.in_(_next_in_line()),
+                t.alert_id.not_in(known),
+            )
+            .order_by(t.next_at, t.seq)
+            .limit(limit)
         )
+        with self._reading() as connection:
+            return [_entry(row) for row in connection.execute(query)]
+
+    def curve(self, run: RunKey) -> Mapping[str, Any] | None:
+        """What the last checkpoint of a run has kept of its loss, for a picture; None for nothing."""
+        t = tables.runs.c
+        query = sa.select(t.monitor_json).where(t.source == run.source, t.run == run.run)
+        with self._reading() as connection:
+            text = connection.execute(query).scalar_one_or_none()
+        monitor = codec.loads(text) if text is not None else None
+        found: Mapping[str, Any] | None = (monitor or {}).get("curve")
+        return found
 
     def receipt(self, receiver: str, alert_id: str) -> Mapping[str, Any] | None:
         """What ``receiver`` answered to the first message about this alert."""
@@ -273,18 +291,25 @@ class Store:
 
     def mark_sent(self, entry: OutboxEntry, receipt: Receipt, now: float) -> None:
         """Note that ``entry`` was delivered."""
+        self.mark_sent_together([entry], receipt, now)
+
+    def mark_sent_together(
+        self, entries: Sequence[OutboxEntry], receipt: Receipt, now: float
+    ) -> None:
+        """Note that ``entries`` were delivered by one message to their receiver."""
 
         def work(connection: sa.Connection) -> None:
-            writing.settle(
-                connection, entry.id, "sent", now, attempts=entry.attempts + 1, error=None
-            )
-            if receipt.data:
-                writing.upsert(
-                    connection,
-                    tables.receipts,
-                    {"receiver": entry.receiver, "alert_id": entry.alert.id},
-                    {"receipt_json": codec.dumps(dict(receipt.data))},
+            for entry in entries:
+                writing.settle(
+                    connection, entry.id, "sent", now, attempts=entry.attempts + 1, error=None
                 )
+                if receipt.data:
+                    writing.upsert(
+                        connection,
+                        tables.receipts,
+                        {"receiver": entry.receiver, "alert_id": entry.alert.id},
+                        {"receipt_json": codec.dumps(dict(receipt.data))},
+                    )
 
         self._writer.write(work)
 
@@ -413,6 +438,20 @@ class Store:
         )
         with self._reading() as connection:
             return connection.execute(query).scalar_one()
+
+
+def _entry(row: Any) -> OutboxEntry:
+    body = codec.loads(row.body_json)
+    return OutboxEntry(
+        id=row.id,
+        receiver=row.receiver,
+        event=Event(row.event),
+        alert=codec.load_alert(codec.dumps(body["alert"])),
+        run=codec.load_run(codec.dumps(body["run"])),
+        created_at=row.created_at,
+        attempts=row.attempts,
+        next_at=row.next_at,
+    )
 
 
 def _next_in_line() -> sa.Select[tuple[int]]:
