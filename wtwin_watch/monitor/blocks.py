@@ -15,8 +15,8 @@ from operator import add, mul, sub
 
 from wtwin_watch.monitor.packing import pack, unpack
 
-RING = 120
-SLACK = 24
+RING = 112
+SLACK = 20
 """The sums are built anew about the latest block when so many blocks more are held: rounding stays small."""
 SPREAD = 0.25
 """So far from the origin in x the sums would cancel too many digits, and are built anew."""

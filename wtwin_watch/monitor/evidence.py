@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from wtwin_watch.monitor.blocks import YOUNG
+from wtwin_watch.monitor.blocks import RING, YOUNG
 from wtwin_watch.monitor.contrast import (
     LONGEST,
     REFERENCE,
@@ -265,8 +265,10 @@ class Evidence(Points):
         if blocks.count <= YOUNG:
             return
         vb, floor = self._variances(q)
-        end = blocks.size - LONGEST
-        level.line = fit_before(blocks, end - REFERENCE, end, max(vb, floor)) if vb > 0.0 else None
+        size = blocks.size
+        level.line = (
+            fit_before(blocks, size - RING, size - LONGEST, max(vb, floor)) if vb > 0.0 else None
+        )
 
     def _forecast(self, newest: float) -> None:
         """Let the mid path go by the line of level 0, at the newest x."""
