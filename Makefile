@@ -34,6 +34,7 @@ unit: .venv/dev  ## the test suite
 
 bench: .venv/dev  ## the quick benchmarks
 	$(BIN)/python -m benchmarks.daemon --quick
+	$(BIN)/python -m benchmarks.sources --quick
 
 clean:  ## remove .venv and caches
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage*

@@ -131,14 +131,11 @@ class CsvRows:
         text = "],[".join(block)
         if '"' in text:
             # Without the quotes it means the same only if every cell has them, and nothing else has.
-            inside = 2 * (self._width - 1) * len(block)
-            between = 2 * text.count('"],["')
-            if (
-                2 * text.count(f'"{self._delimiter}"') != inside
-                or text.count('"') != inside + between + 2
-            ):
+            bare = text.replace('"', "")
+            cells = text.count(f'"{self._delimiter}"') + text.count('"],["') + 1
+            if cells != self._width * len(block) or len(text) - len(bare) != 2 * cells:
                 return None
-            text = text.replace('"', "")
+            text = bare
         if self._delimiter != ",":
             if "," in text.replace("],[", ""):
                 return None
