@@ -81,7 +81,7 @@ def recognise_log(path: Path) -> Recognition | None:
 
 NO_STEPS = (
     "no line has both a step and a loss; if it tells them in a way of its own, give a regular expression"
-    " by the option pattern of its source"
+    " by the option pattern"
 )
 ONLY_VALIDATION = "it tells no loss but that of validation; name that by the option loss"
 

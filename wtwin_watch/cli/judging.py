@@ -33,6 +33,9 @@ _OPTIONS = [
     click.option("--loss-col", metavar="NAME", help="Column, tag or key of the loss."),
     click.option("--step-col", metavar="NAME", help="Column that counts steps."),
     click.option(
+        "--pattern", metavar="REGEX", help="Read lines by this: 'it (?P<step>\\d+) (?P<loss>\\S+)'."
+    ),
+    click.option(
         "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write scores as CSV."
     ),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object a run."),
@@ -101,6 +104,7 @@ def judge(
     flags: Flags,
     loss_col: str | None,
     step_col: str | None,
+    pattern: str | None,
     keep_curves: bool = False,
 ) -> tuple[list[Judged], list[str]]:
     """Judge every run at ``path``; say on standard error what is read and what is passed over.
@@ -119,7 +123,7 @@ def judge(
     judged: list[Judged] = []
     problems: list[str] = []
     passed_over: list[str] = []
-    for log in find_logs(path, names):
+    for log in find_logs(path, names, pattern):
         if log.recognition.refused is not None:
             passed_over.append(f"{log.path}: {log.recognition.refused}")
             continue

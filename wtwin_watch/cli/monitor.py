@@ -36,6 +36,7 @@ def command(
     flags: Flags,
     loss_col: str | None,
     step_col: str | None,
+    pattern: str | None,
     output: Path | None,
     as_json: bool,
 ) -> int:
@@ -52,7 +53,7 @@ def command(
     """
     if plot is not None:
         plotting.check(plot)
-    judged, problems = judge(log, flags, loss_col, step_col, keep_curves=plot is not None)
+    judged, problems = judge(log, flags, loss_col, step_col, pattern, keep_curves=plot is not None)
     for one in judged:
         alerts = _alerts(one.detections)
         if as_json:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 from pydantic import ValidationError
 
@@ -56,12 +57,19 @@ class FinishedRun:
     """Why it could not be read, or not to its end."""
 
 
-def find_logs(path: Path, names: Names = Names()) -> list[Log]:  # noqa: B008 - frozen
+def find_logs(
+    path: Path,
+    names: Names = Names(),  # noqa: B008 - frozen
+    pattern: str | None = None,
+) -> list[Log]:
     """List the logs at ``path`` in the order of their paths, those that are refused among them.
 
-    Where the loss is named, the lack of a usual name for it is no reason to refuse a log. Raises
+    Where the loss is named, the lack of a usual name for it is no reason to refuse a log. With a
+    ``pattern``, a regular expression for its lines, a file is a text log whatever is in it. Raises
     `UsageError` where there is none, with the reason.
     """
+    if pattern is not None:
+        return [_with_pattern(path, pattern)]
     return [_with_named_loss(log, names) for log in _found(path)]
 
 
@@ -89,6 +97,17 @@ def _found(path: Path) -> list[Log]:
     return [Log(path, adapter, recognition)]
 
 
+def _with_pattern(path: Path, pattern: str) -> Log:
+    if not path.is_file():
+        raise UsageError(f"{path}: is no file; a pattern is for the lines of one")
+    for name in plugins.known(plugins.ADAPTERS):
+        adapter = plugins.load_adapter(name)
+        if "pattern" in adapter.Options.model_fields:
+            options = {"path": str(path), "pattern": pattern}
+            return Log(path, cast(FileAdapter, adapter), Recognition("text: own pattern", options))
+    raise UsageError(f"{path}: no adapter here reads text logs; install wtwin-watch anew")
+
+
 def _with_named_loss(log: Log, names: Names) -> Log:
     if log.recognition.refused is None or names.loss is None:
         return log
@@ -113,7 +132,10 @@ def read_log(log: Log, names: Names, talk: Talk | None = None) -> list[FinishedR
         options = log.adapter.Options(**{**log.recognition.options, **given, **whole})
         source = log.adapter(log.path.name or str(log.path), options)
     except ValidationError as error:
-        problems = "; ".join(mistake["msg"] for mistake in error.errors())
+        problems = "; ".join(
+            f"{'.'.join(map(str, mistake['loc']))} {mistake['msg'].removeprefix('Value error, ')}"
+            for mistake in error.errors()
+        )
         raise UsageError(f"{log.path}: {problems}") from error
     progress = _Progress(log.path, talk or _tell_terminal)
     try:
