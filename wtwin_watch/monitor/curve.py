@@ -124,12 +124,17 @@ class Curve:
         return self._table[:, which].astype(np.float64)
 
     def part(self, first: int, last: int, most: int) -> Curve:
-        """Return the columns from ``first`` to before ``last``, neighbours joined to at most ``most``."""
+        """Return the columns from ``first`` to before ``last``, neighbours joined that lie close.
+
+        Those join that lie within the same of ``most`` equal parts of the steps between.
+        """
         other = Curve(self._limit)
         other._table = self._table[first:last]
-        columns = len(other._table)
-        if columns > most:
-            other._table = _joined(other._table, np.arange(most) * columns // most)
+        if len(other._table) > most:
+            step = other._table[:, _STEP].astype(np.float64)
+            width = (step.max() - step.min()) / most or 1.0
+            place = np.floor((step - step.min()) / width)
+            other._table = _joined(other._table, np.flatnonzero(np.diff(place, prepend=-1.0)))
         return other
 
     def _thin(self, limit: int) -> None:
