@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,7 +55,9 @@ class Measure:
 
     @property
     def shown(self) -> str:
-        """Value, interval and unit."""
+        """Value, interval and unit; what takes for ever is never."""
+        if self.value == math.inf:
+            return "never"
         between = ""
         if self.interval is not None:
             between = f" [{self.interval[0]:.3g}, {self.interval[1]:.3g}]"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.curves import PYTHIA, Log, corpus, shared
-from benchmarks.detection import conditions, cost, failures, false_alarms, published
+from benchmarks.detection import conditions, cost, document, failures, false_alarms, published
 from benchmarks.detection.comparison import REAL_POOL, Comparison, against, compare, seen
 from benchmarks.detection.ramps import Case, Ramp, early_ramps, pythia_cases, short_cases, watched
 from benchmarks.intervals import bootstrap
@@ -87,6 +87,14 @@ class Study:
             judged = comparison.pool == REAL_POOL
             yield from against(comparison, AGAINST_RIVALS[comparison.where] if judged else None)
 
+    def write(self, path: Path, measures: Sequence[Measure]) -> None:
+        """Write the report, which holds everything."""
+        if not self.comparisons:
+            raise SystemExit(
+                "no report: it needs WTWIN_WATCH_CORPUS, and neither --quick nor --only"
+            )
+        document.write(path, measures, self.comparisons)
+
     def _watched(self, pool: Executor, given: Given) -> dict[str, list[Ramp]]:
         if self._ramps is None:
             long, *short = spread(pool, "ramps", watched, given.jobs)
@@ -141,4 +149,4 @@ def share(hits: list[bool]) -> float:
 
 if __name__ == "__main__":
     study = Study()
-    sys.exit(main("detection", study.parts()))
+    sys.exit(main("detection", study.parts(), document=study.write))

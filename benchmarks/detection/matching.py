@@ -10,10 +10,12 @@ import numpy as np
 from benchmarks.curves import Floats
 from benchmarks.detection.ramps import Case, Ramp, watch
 from benchmarks.detection.rivals import Bools, Rival
+from benchmarks.intervals import rate_interval
 from wtwin_watch.monitor.trend import TrendMonitor
 
 AGAIN = 1000
 """An alarm that stays on counts again each time it has been on for so many points."""
+STEADY_POINTS = 200_000
 HISTORY = 20_000
 """A rival is started so many points before a ramp: longer than any of them remembers in its sums."""
 
@@ -32,6 +34,11 @@ class CleanRun:
 
     def __len__(self) -> int:
         return len(self.losses)
+
+
+def steady() -> Floats:
+    """Make a loss that has settled, with white Gaussian noise: the easiest there is."""
+    return np.asarray(2.0 + np.random.default_rng(9).normal(0.0, 0.02, STEADY_POINTS))
 
 
 def count_alarms(alarms: Bools, event: tuple[int, int] = (0, 0)) -> int:
@@ -94,12 +101,19 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Trial:
-    """What one method did at matched false-alarm rate: on the ramps, and on clean runs it wasn't set by."""
+    """What one method did at its threshold: on the ramps, on clean runs it wasn't set by, on steady noise."""
 
     name: str
     ramps: list[Ramp]
     alarms: int
     points: int
+    steady_alarms: int = 0
+
+    @property
+    def kept(self) -> bool:
+        """Whether it may have kept one alarm in 100,000 points, on the clean runs and on steady noise."""
+        rates = ((self.alarms, self.points), (self.steady_alarms, STEADY_POINTS))
+        return all(rate_interval(count, points)[0] <= 1.0 for count, points in rates)
 
 
 def tried(job: tuple[Rival, Sequence[CleanRun], Sequence[CleanRun], Sequence[Case]]) -> Trial:
@@ -120,11 +134,13 @@ def tried(job: tuple[Rival, Sequence[CleanRun], Sequence[CleanRun], Sequence[Cas
         start = max(0, case.onset - HISTORY)
         on = rival.alarms(rival.evidence(case.injected(run.losses), start), threshold)
         ramps.append(case.seen(first_alarm(on, case.onset - start)))
+    usual = float(rival.thresholds[calibration.level_without("")])
     return Trial(
         rival.name,
         ramps,
         sum(clean.alarms(i, levels[run.origin]) for i, run in enumerate(runs)),
         sum(len(run) for run in runs),
+        count_alarms(rival.alarms(rival.evidence(steady(), 0), usual)),
     )
 
 
@@ -168,6 +184,7 @@ def ours_matched(job: tuple[Sequence[CleanRun], Sequence[CleanRun], Sequence[Cas
         [seen[case] for case in cases],
         sum(clean.alarms(i, levels[run.origin]) for i, run in enumerate(runs)),
         sum(len(run) for run in runs),
+        OwnCalibration([CleanRun("steady", "", steady())]).alarms(0, calibration.level_without("")),
     )
 
 

@@ -71,7 +71,7 @@ def pythia_cases(log: Log, quick: bool) -> list[Case]:
 
 
 def short_cases(log: Log) -> list[Case]:
-    """Ramps of 1, 2.5 and 5 sigma over 100 and 500 points, from 15 to 80 % of a run."""
+    """Ramps of 1, 2.5 and 5 sigma over 100 and 500 points from 15 to 80 % of a run, that end within it."""
     cases = []
     for share in (0.15, 0.4, 0.6, 0.8):
         onset = int(share * len(log))
@@ -80,6 +80,7 @@ def short_cases(log: Log) -> list[Case]:
             Case(log.name, onset, sigmas * sigma, duration, sigma)
             for sigmas in (1.0, 2.5, 5.0)
             for duration in (100, 500)
+            if onset + duration <= len(log)
         ]
     return cases
 

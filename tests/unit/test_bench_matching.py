@@ -1,6 +1,6 @@
 import numpy as np
 
-from benchmarks.detection.comparison import Comparison, detected, grouped, median_ratio
+from benchmarks.detection.comparison import Comparison, best, detected, grouped, median_ratio
 from benchmarks.detection.matching import (
     Calibration,
     CleanRun,
@@ -112,9 +112,16 @@ def test_the_best_rival_is_the_one_with_the_least_median_delay():
 
     comparison = Comparison("ramps", "elsewhere", ours, Trial("ours", ours, 0, 1), [blind, soon])
 
-    assert comparison.best is soon
+    assert best(comparison.trials) is soon
     assert median_ratio(soon.ramps) == 2.5
     assert [detected(trial.ramps) for trial in comparison.trials] == [0.0, 1.0]
+
+
+def test_a_rival_that_surely_alarms_too_often_did_not_keep_its_rate():
+    # Of 5 alarms in 100,000 points the mean is 1.6 at least, of 3 it may be 0.6; steady noise has 200,000.
+    assert Trial("few", [], 3, 100_000).kept
+    assert not Trial("many", [], 5, 100_000).kept
+    assert not Trial("many in steady noise", [], 0, 100_000, steady_alarms=96).kept
 
 
 def test_ramps_belong_together_by_run_and_in_a_single_run_by_place():
