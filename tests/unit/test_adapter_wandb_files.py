@@ -124,7 +124,7 @@ def test_a_process_that_falls_silent_has_died_if_it_used_to_log_its_machine(log,
 
     since_last_write(log, SILENT_S - 1)
     before = log.run().status
-    since_last_write(log, SILENT_S)
+    since_last_write(log, SILENT_S + 1)
 
     assert (before.ended, log.run().status) == (status is RunStatus.FINISHED, status)
 
