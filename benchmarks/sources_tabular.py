@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -98,12 +99,13 @@ def csv_cells(path: Path) -> int:
 
 
 def read_all(path: Path) -> int:
-    """Read a log to its end as the daemon does, points and cursors and all; returns the last row."""
+    """Read a log to its end as the daemon does, each point and the cursors; returns the last row."""
     source = TabularSource("bench", TabularSource.Options(path=str(path), finished=True))
     (run,) = source.runs()
     cursor, more, position = None, True, ""
     while more:
         batch = source.fetch(run, cursor, LIMIT)
+        deque(batch.points, maxlen=0)
         cursor, more, position = batch.cursor, batch.more, batch.position or ""
     return int(position.removeprefix("row "))
 

@@ -82,14 +82,15 @@ def _modded(text: str, names: Names) -> Row | None:
     return Row(float(found[1]), _fields(found[2], " ", ":"))
 
 
-_NANOGPT = re.compile(rf"\biter (\d+): loss ({NUMBER})\b", re.I)
+_NANOGPT = re.compile(rf"\biter (\d+): loss ({NUMBER})(?![\w.])(.*)", re.I)
 _NANOGPT_EVAL = re.compile(rf"\bstep (\d+): train loss {NUMBER}, val loss ({NUMBER})", re.I)
 
 
 def _nanogpt(text: str, names: Names) -> Row | None:
     found = _NANOGPT.search(text)
     if found:
-        return Row(float(found[1]), [("loss", _number(found[2]))], "iter")
+        rest = [(name, value) for name, value in _values(found[3], names) if name != "loss"]
+        return Row(float(found[1]), [("loss", _number(found[2])), *rest], "iter")
     # The train loss of an evaluation is another mean than that of the iterations.
     found = _NANOGPT_EVAL.search(text)
     if found:
@@ -204,6 +205,11 @@ def _bar(text: str, names: Names) -> Row | None:
     return Row(done, values, "progress bar")
 
 
+# Epoch [1][50/1000] of mmdetection, Epoch: [0][10/5005] and Train Epoch: 1 [640/60000 of examples, and
+# Train: 0 [50/1251 of timm: some count epochs from 0, so that all are counted as if they did.
+_WITHIN = re.compile(r"\b(?:epoch|train)\b[^\[\d]{0,10}\[?(\d+)\]?\s*\[\s*(\d+)\s*/\s*(\d+)", re.I)
+
+
 def _pairs(text: str, names: Names) -> Row | None:
     if _SUMMARY in text:
         return None
@@ -215,13 +221,17 @@ def _pairs(text: str, names: Names) -> Row | None:
             known.setdefault(name, pair)
     step = choose_step(known, names)
     values = _values(text, names)
+    within = _WITHIN.search(text) if step is None or step.lower() == "epoch" else None
+    if within and names.step is None:
+        at = float(within[1]) * float(within[3]) + float(within[2])
+        return Row(at, [(name, value) for name, value in values if name != step], "batch")
     if step is None:
         return Row(None, values) if values else None
     counter = known[step]
     value = counter.number
     epoch = next((known[name] for name in known if name.lower() == "epoch" != step.lower()), None)
-    within = epoch is not None and counter.total is not None and epoch.value.isdigit()
-    if epoch is not None and within and isinstance(value, float):
+    counted = epoch is not None and counter.total is not None and epoch.value.isdigit()
+    if epoch is not None and counted and isinstance(value, float):
         # A counter with its total beside an epoch starts anew in each.
         first = 1 if epoch.total else 0
         value += (float(epoch.value) - first) * float(counter.total or 0)

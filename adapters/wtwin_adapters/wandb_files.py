@@ -7,31 +7,32 @@ process and those that resumed it, each of which writes a directory of its own.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
+from urllib.parse import quote
 
 from pydantic import Field
 
 from wtwin_adapters.files import digest, files_below, opened, shown
 from wtwin_adapters.options import PathOptions
-from wtwin_adapters.tree import Forest
+from wtwin_adapters.stamps import Stamps
+from wtwin_adapters.tree import Forest, Found
 from wtwin_adapters.wandb_files_blocks import MAGIC
-from wtwin_adapters.wandb_files_facts import Ending, read_ending, read_run_facts, tells_of_itself
+from wtwin_adapters.wandb_files_facts import FileFacts, look_at
 from wtwin_adapters.wandb_files_reader import RunReader
 from wtwin_adapters.wandb_records import RunFacts
 from wtwin_watch.errors import SourceError
-from wtwin_watch.model import Batch, Cursor, Run, RunKey, RunStatus
+from wtwin_watch.model import Batch, Cursor, Run, RunKey
 from wtwin_watch.protocols import Clock, Recognition, SourceOptions
 
 SUFFIX = ".wandb"
-SILENT_S = 300.0
-"""A run whose process logs its machine's state is taken for dead after this long without it, seconds."""
 _FORMAT = "wandb"
 _DIRECTORY = re.compile(r"(?:offline-)?run-(\d{8}_\d{6})-.+")
 _PRINTED = ("files", "output.log")
@@ -47,24 +48,6 @@ class WandbFilesOptions(PathOptions):
 
     base_url: Annotated[str, Field(pattern=r"^https?://[^@\s]+$")] | None = None
     """Where the runs can be seen, for links in alerts: ``https://wandb.ai``."""
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file as it was last seen."""
-
-    inode: int
-    size: int
-    mtime_ns: int
-    facts: RunFacts | None = None
-    ending: Ending = field(default_factory=Ending)
-    silent: bool | None = None
-    """Once it is silent: whether that means that its process is dead."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether the run's process said that it ends."""
-        return self.ending.exit_code is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +77,12 @@ class WandbFilesSource:
         self._base_url = options.base_url
         self._clock = clock
         self._forest = Forest(options.paths, _is_run_file, clock)
-        self._seen: dict[str, _File] = {}
-        self._runs: dict[str, dict[str, str]] = {}
+        self._found: Found | None = None
+        self._stamps = Stamps()
+        self._facts: dict[str, FileFacts] = {}
+        self._look_again_at = math.inf
+        self._runs: list[Run] = []
+        self._files: dict[str, dict[str, str]] = {}
         self._lock = threading.Lock()
 
     @staticmethod
@@ -124,41 +111,17 @@ class WandbFilesSource:
         """
         with self._lock:
             found = self._forest.look()
-            seen, met = self._seen, set()
-            self._seen = {}
-            grouped: dict[str, list[_Place]] = {}
-            for path in found.files:
-                try:
-                    status = os.stat(path)
-                except FileNotFoundError:
-                    continue
-                except OSError:
-                    # It stays among the run's files, so that the fetch says what is wrong with it.
-                    self._seen[path] = _File(0, 0, 0)
-                else:
-                    if (identity := (status.st_dev, status.st_ino)) in met:
-                        continue
-                    met.add(identity)
-                    self._seen[path] = self._looked_at(path, status, seen.get(path))
-                place = self._place(path)
-                grouped.setdefault(place.run, []).append(place)
-            runs, self._runs = [], {}
-            for key, places in grouped.items():
-                places.sort(key=lambda place: place.order)
-                self._runs[key] = {_name(place.path): place.path for place in places}
-                runs.append(self._run(key, places))
-            for path in found.broken:
-                key = self._forest.id_of(path)
-                if key not in self._runs:
-                    self._runs[key] = {_name(path): path}
-                    runs.append(Run(RunKey(self._name, key), shown(os.path.basename(path))))
-            return runs
+            changed = self._stamps.look(found.files)
+            now = self._clock.time()
+            if changed or found is not self._found or now >= self._look_again_at:
+                self._group(found, now)
+            return list(self._runs)
 
     def fetch(self, run: Run, cursor: Cursor | None, limit: int) -> Batch:
         """Read on in the files of ``run``, the oldest first; see `Source.fetch`."""
-        if run.key.run not in self._runs:
+        if run.key.run not in self._files:
             self.runs()
-        paths = self._runs.get(run.key.run)
+        paths = self._files.get(run.key.run)
         if paths is None:
             raise SourceError(
                 f"{self._forest.path_of(run.key.run)} is gone; its files were there before"
@@ -167,7 +130,7 @@ class WandbFilesSource:
 
     def last_lines(self, run: Run, count: int) -> Sequence[str]:
         """The last lines that the run's latest process printed, as far as ``wandb`` recorded them."""
-        paths = list(self._runs.get(run.key.run, {}).values())
+        paths = list(self._files.get(run.key.run, {}).values())
         if not paths:
             return []
         printed = os.path.join(os.path.dirname(paths[-1]), *_PRINTED)
@@ -186,57 +149,51 @@ class WandbFilesSource:
     def close(self) -> None:
         """Nothing is held open between fetches."""
 
-    def _looked_at(self, path: str, status: os.stat_result, old: _File | None) -> _File:
-        stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
-        silent = self._clock.time() - status.st_mtime >= SILENT_S
-        known = old is not None and (old.inode, old.size, old.mtime_ns) == stamp
-        if old and known and (not silent or old.silent is not None or old.ended):
-            return old
-        same = old is not None and old.inode == status.st_ino
-        facts = old.facts if old and same else None
-        try:
-            with opened(path) as fd:
-                facts = facts or read_run_facts(fd)
-                ending = read_ending(fd, status.st_size)
-                dead = None
-                if silent and ending.exit_code is None:
-                    dead = tells_of_itself(fd, status.st_size)
-                return _File(*stamp, facts, ending, dead)
-        except SourceError:
-            return _File(*stamp, facts)
+    def _group(self, found: Found, now: float) -> None:
+        stamps = self._stamps.all
+        facts = [look_at(stamp, self._facts.get(stamp.path), now) for stamp in stamps]
+        self._facts = {file.stamp.path: file for file in facts}
+        self._look_again_at = min((file.look_again_at for file in facts), default=math.inf)
+        grouped: dict[str, list[_Place]] = {}
+        for stamp in stamps:
+            place = self._place(stamp.path)
+            grouped.setdefault(place.run, []).append(place)
+        runs, files = [], {}
+        for key, places in grouped.items():
+            places.sort(key=lambda place: place.order)
+            files[key] = {_name(place.path): place.path for place in places}
+            runs.append(self._run(key, places))
+        for path in found.broken:
+            key = self._forest.id_of(path)
+            if key not in files:
+                files[key] = {_name(path): path}
+                runs.append(Run(RunKey(self._name, key), shown(os.path.basename(path))))
+        self._files, self._runs, self._found = files, runs, found
 
     def _run(self, key: str, places: list[_Place]) -> Run:
-        files = [self._seen[place.path] for place in places]
-        last = files[-1]
-        facts = next((file.facts for file in reversed(files) if file.facts), RunFacts())
-        project = "/".join(part for part in (facts.entity, facts.project) if part)
-        url = None
-        if self._base_url and facts.entity and facts.project and facts.id:
-            url = f"{self._base_url.rstrip('/')}/{project}/runs/{facts.id}"
-        stamps = [(p.path, f.inode, f.size, f.mtime_ns) for p, f in zip(places, files, strict=True)]
-        latest = max(file.mtime_ns for file in files)
+        files = [self._facts[place.path] for place in places]
+        said = next((file.run for file in reversed(files) if file.run), RunFacts())
+        latest = max(file.stamp.mtime_ns for file in files)
+        stamps = [tuple(file.stamp) for file in files]
         return Run(
             RunKey(self._name, key),
-            facts.name or facts.id or places[-1].id,
-            project=project,
-            status=self._status(last),
-            url=url,
+            said.name or said.id or places[-1].id,
+            project="/".join(part for part in (said.entity, said.project) if part),
+            status=files[-1].status,
+            url=self._url(said),
             last_activity=latest / 1e9 if latest else None,
             version=digest(repr(stamps).encode()),
-            group=facts.group or None,
-            tags=facts.tags,
-            exit_code=last.ending.exit_code,
+            group=said.group or None,
+            tags=said.tags,
+            exit_code=files[-1].ending.exit_code,
         )
 
-    def _status(self, file: _File) -> RunStatus:
-        ending = file.ending
-        if ending.exit_code == 0:
-            return RunStatus.FINISHED
-        if ending.exit_code is None and not file.silent:
-            return RunStatus.RUNNING if file.silent is None else RunStatus.UNKNOWN
-        if ending.preempting:
-            return RunStatus.PREEMPTED
-        return RunStatus.CRASHED if ending.exit_code is None else RunStatus.FAILED
+    def _url(self, said: RunFacts) -> str | None:
+        parts = (said.entity, said.project, said.id)
+        if self._base_url is None or not all(parts):
+            return None
+        entity, project, run = (quote(part, safe="") for part in parts)
+        return f"{self._base_url.rstrip('/')}/{entity}/{project}/runs/{run}"
 
     def _place(self, path: str) -> _Place:
         directory = os.path.dirname(path)

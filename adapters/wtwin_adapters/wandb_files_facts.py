@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+from wtwin_adapters.files import opened
+from wtwin_adapters.stamps import Stamp
 from wtwin_adapters.wandb_files_blocks import BLOCK, MAGIC, Blocks
 from wtwin_adapters.wandb_records import (
     EXIT,
@@ -17,7 +20,11 @@ from wtwin_adapters.wandb_records import (
     parts,
     run_facts,
 )
+from wtwin_watch.errors import SourceError
+from wtwin_watch.model import RunStatus
 
+SILENT_S = 300.0
+"""A run whose process logs its machine's state is taken for dead after this long without it, seconds."""
 _MAX_HEAD = 1 << 20
 _END = 1 << 12
 _LONG_END = 1 << 20
@@ -32,6 +39,57 @@ class Ending:
     """What the run's process said at its end; None: nothing yet, or it died."""
     preempting: bool = False
     """It was told that it would be preempted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What a file said when it was looked at."""
+
+    stamp: Stamp
+    run: RunFacts | None = None
+    ending: Ending = field(default_factory=Ending)
+    silent: bool | None = None
+    """Once it is silent: whether that means that its process is dead."""
+    readable: bool = True
+
+    @property
+    def look_again_at(self) -> float:
+        """From when on it may say something else though it doesn't change, unix seconds."""
+        if not self.readable:
+            return -math.inf
+        waits = self.ending.exit_code is None and self.silent is None
+        return self.stamp.mtime_ns / 1e9 + SILENT_S if waits else math.inf
+
+    @property
+    def status(self) -> RunStatus:
+        """The state of a run whose latest file this is."""
+        ending = self.ending
+        if ending.exit_code == 0:
+            return RunStatus.FINISHED
+        if ending.exit_code is None and not self.silent:
+            return RunStatus.RUNNING if self.silent is None else RunStatus.UNKNOWN
+        if ending.preempting:
+            return RunStatus.PREEMPTED
+        return RunStatus.CRASHED if ending.exit_code is None else RunStatus.FAILED
+
+
+def look_at(stamp: Stamp, old: FileFacts | None, now: float) -> FileFacts:
+    """Look at a file; reads nothing where it says what it said in ``old``."""
+    if old is not None and old.stamp == stamp and now < old.look_again_at:
+        return old
+    same = old is not None and old.stamp.inode == stamp.inode
+    run = old.run if old and same else None
+    try:
+        with opened(stamp.path) as fd:
+            run = run or read_run_facts(fd)
+            ending = read_ending(fd, stamp.size)
+            silent = None
+            if ending.exit_code is None and now >= stamp.mtime_ns / 1e9 + SILENT_S:
+                silent = tells_of_itself(fd, stamp.size)
+            return FileFacts(stamp, run, ending, silent)
+    except SourceError:
+        # What is wrong with it, fetching says.
+        return FileFacts(stamp, run, readable=False)
 
 
 def read_run_facts(fd: int) -> RunFacts | None:

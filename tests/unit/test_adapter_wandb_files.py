@@ -18,7 +18,8 @@ from tests.support.wandb_writer import (
     run,
 )
 from tests.support.writers import skipped_of, unprivileged
-from wtwin_adapters.wandb_files import SILENT_S, WandbFilesSource
+from wtwin_adapters.wandb_files import WandbFilesSource
+from wtwin_adapters.wandb_files_facts import SILENT_S
 from wtwin_watch.errors import SourceError
 from wtwin_watch.model import RunStatus
 from wtwin_watch.testing import read_on
@@ -62,17 +63,17 @@ def test_a_run_is_found_from_its_file_its_directory_the_folder_wandb_and_above(t
 
 def test_a_run_says_what_it_is_called(tmp_path):
     log = WandbLog(tmp_path, base_url="https://wandb.example.org/")
-    log.write(run("abc", entity="team", project="llm", name="brave-sky-7", group="g", tag="big"))
+    log.write(run("abc", entity="team", project="my llm", name="brave-sky-7", group="g", tag="big"))
 
     found = log.run()
 
     assert (found.name, found.project, found.group, found.tags) == (
         "brave-sky-7",
-        "team/llm",
+        "team/my llm",
         "g",
         ("big",),
     )
-    assert found.url == "https://wandb.example.org/team/llm/runs/abc"
+    assert found.url == "https://wandb.example.org/team/my%20llm/runs/abc"
 
 
 def test_a_run_without_a_name_is_called_by_its_id(log):
@@ -287,6 +288,23 @@ def test_a_run_file_that_may_not_be_read_is_an_error():
             log.read()
 
 
+def test_a_run_file_that_may_be_read_again_says_how_its_run_ended():
+    with unprivileged() as folder:
+        log = WandbLog(folder)
+        log.write(run("abc", name="brave"), end(1))
+        log.file.chmod(0)
+        before = log.run()
+        log.file.chmod(stat.S_IRUSR)
+
+        after = log.run()
+
+    assert (before.status, after.status, after.name) == (
+        RunStatus.RUNNING,
+        RunStatus.FAILED,
+        "brave",
+    )
+
+
 def test_links_in_a_circle_of_runs_end(log):
     os.symlink("..", log.directory / "up")
 
@@ -334,7 +352,7 @@ def test_nothing_is_read_of_files_that_did_not_change(log, monkeypatch):
     opened = []
     monkeypatch.setattr(os, "open", lambda *args, **kwargs: opened.append(args))
 
-    assert log.run() == first
+    assert log.run() is first
     assert opened == []
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
-from operator import mul, sub
+from itertools import accumulate, repeat
+from operator import add, mul, sub
 
 from wtwin_watch.monitor.packing import pack, unpack
 
-RING = 108
-SLACK = 32
+RING = 112
+SLACK = 20
 """The sums are built anew about the latest block when so many blocks more are held: rounding stays small."""
 SPREAD = 0.25
 """So far from the origin in x the sums would cancel too many digits, and are built anew."""
@@ -44,7 +44,9 @@ class Blocks:
         """Hold these blocks and no others; `count` stays as it is."""
         x0 = xs[-1] if xs else 0.0
         y0 = ys[-1] if ys else 0.0
-        self._sum_up(x0, y0, accumulate([x - x0 for x in xs]), accumulate([y - y0 for y in ys]))
+        self._sum_up(
+            x0, y0, accumulate(map(sub, xs, repeat(x0))), accumulate(map(sub, ys, repeat(y0)))
+        )
 
     def _sum_up(self, x0: float, y0: float, sx: Iterable[float], sy: Iterable[float]) -> None:
         """Hold the blocks whose sums about (x0, y0) these are."""
@@ -110,8 +112,8 @@ class Blocks:
         first = max(0, self.size - RING)
         sx, sy = self.sx[first:], self.sy[first:]
         return (
-            [d + self.x0 for d in map(sub, sx[1:], sx)],
-            [d + self.y0 for d in map(sub, sy[1:], sy)],
+            list(map(add, map(sub, sx[1:], sx), repeat(self.x0))),
+            list(map(add, map(sub, sy[1:], sy), repeat(self.y0))),
         )
 
     def clone(self) -> Blocks:

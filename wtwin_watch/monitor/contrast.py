@@ -6,12 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wtwin_watch.monitor.blocks import RING, YOUNG, Blocks
+from wtwin_watch.monitor.blocks import YOUNG, Blocks
 
 MIN_REFERENCE = 10
 YOUNG_REFERENCE = 20
+REFERENCE = 108
+"""Blocks of a full reference, before the switch together with the test window."""
 LONGEST = 12
-"""Blocks of the longest window; the reference of all windows ends before it, once a scale is grown."""
+"""Blocks of the longest window: where one line serves all windows, its reference ends before it."""
+MID_WINDOW = 4
+"""Blocks of the window from whose line the mid path has its forecast."""
 
 
 class Forecast(NamedTuple):
@@ -63,16 +67,23 @@ def windows(lengths: tuple[int, ...], q: int) -> tuple[list[Window], list[Window
     return plain, halved
 
 
-Contrast = tuple[float, float, float, float, float, float, int, float, float]
-"""What a test found: z, then x, y, slope, edge and middle of its `Forecast`, blocks behind the anchor,
-Sxx, and the excess.
+Line = tuple[float, float, float, float, float, float, float, float]
+"""A line through some blocks: slope, x and y of its anchor, edge and middle of its `Forecast`, blocks behind
+the anchor, Sxx, and the variance of a block. A bare tuple, since there are many."""
+Found = tuple[int, Line, float]
+"""What a test found: blocks in its window, the line it compared with, and the excess above it."""
 
-``z`` is how far the window lies above its forecast, in its own sigma. A bare tuple: there are seven tests
-for eight points.
-"""
-Line = tuple[float, float, float, float, float, int, float]
-"""A line through some blocks: slope, anchor x and y, edge, middle, blocks behind the anchor, Sxx."""
-Tested = tuple[float, tuple[Window, Contrast] | None, Contrast | None]
+
+def as_forecast(line: Line, flatten: float) -> Forecast:
+    """Return the forecast that a line stands for."""
+    slope, x, y, edge, middle, _, _, _ = line
+    return Forecast(x, y, slope, edge, middle, flatten)
+
+
+def as_line(numbers: Sequence[float]) -> Line:
+    """Return the line whose numbers these are."""
+    slope, x, y, edge, middle, n, sxx, variance = numbers
+    return slope, x, y, edge, middle, n, sxx, variance
 
 
 def fit(blocks: Blocks, a: int, b: int, variance: float) -> Line | None:
@@ -82,6 +93,7 @@ def fit(blocks: Blocks, a: int, b: int, variance: float) -> Line | None:
     curve that flattens isn't taken for one that rises. None where x doesn't move.
     """
     sx, sy, sxx, sxy = blocks.sx, blocks.sy, blocks.sxx, blocks.sxy
+    x0, y0 = blocks.x0, blocks.y0
     r = b - a
     c = a + (r >> 1)
     n2 = b - c
@@ -104,17 +116,18 @@ def fit(blocks: Blocks, a: int, b: int, variance: float) -> Line | None:
     slope = (pb - pa - ys * xm) / ss
     first = (pc - pa - (yc - ya) * xm1) / s1
     second = (pb - pc - (yb - yc) * xm2) / s2
-    edge = 0.5 * (sx[b + 1] - sx[b - 1])
-    first = max(first, second)
-    extra = first - slope - 0.5 * math.sqrt(variance / (s1 if s1 < s2 else s2))
+    edge = x0 + 0.5 * (sx[b + 1] - sx[b - 1])
+    steepest = max(first, second)
+    extra = steepest - slope - 0.5 * math.sqrt(variance / min(s1, s2))
     if extra > 0.0:
         slope += extra
     elif slope <= 0.0:
-        return slope, xm, ys / r, edge, xm, r, ss
-    return min(slope, 0.0), xm2, (yb - yc) / n2, edge, xm, n2, ss
+        return slope, xm + x0, ys / r + y0, edge, xm + x0, r, ss, variance
+    slope = min(slope, 0.0)
+    return slope, xm2 + x0, (yb - yc) / n2 + y0, edge, xm + x0, n2, ss, variance
 
 
-def compare(  # noqa: PLR0912, PLR0915 - seven times for eight points: no calls in here
+def compare(
     blocks: Blocks,
     tests: list[Window],
     half: tuple[float, float] | None,
@@ -122,71 +135,56 @@ def compare(  # noqa: PLR0912, PLR0915 - seven times for eight points: no calls 
     flatten: float,
     min_effect: float,
     best: float,
-    wanted: int,
-    early: bool,
-) -> Tested:
+    line: Line | None,
+) -> tuple[float, Found | None, Line | None]:
     """Test the latest blocks against the line through those before them, over several windows.
 
-    ``tests``: the longest first. ``noises``: variance of a block, for each window, and for the line.
-    ``best``: evidence there is already. Returns the best evidence, the window and test that gave it (None:
-    nothing better), and the test over ``wanted`` blocks.
-
-    ``early``, or where a scale is young, each window has a line of its own that ends before it; later one
-    does for all. There is no test where the reference has too few blocks.
+    ``tests``: the longest first. ``noises``: variance of a block, for each. ``best``: evidence there is
+    already. ``line``: to compare with; if there is none, each window has one of its own that ends before it.
+    Returns the best evidence, the test that gave it (None: nothing better), and the line of its own that the
+    window of `MID_WINDOW` blocks had. There is no test where a reference has too few blocks.
     """
-    found: tuple[Window, Contrast] | None = None
-    kept: Contrast | None = None
-    size = blocks.size
-    x0, y0 = blocks.x0, blocks.y0
-    start = max(blocks.near, size - RING)
-    young = blocks.count <= YOUNG
-    own = early or young
-    line: Line | None = None
-    if not own:
-        b = size - LONGEST
-        if b - start >= MIN_REFERENCE:
-            line = fit(blocks, start, b, noises[-1])
-        if line is None:
-            return best, None, None
+    found: Found | None = None
+    kept: Line | None = None
+    own = line is None
     sx, sy = blocks.sx, blocks.sy
-    x_end = sx[-1]
-    y_end = sy[-1]
-    for window, vb in zip(tests, noises, strict=False):
-        m, half_weight, weight, w2, credit = window
+    x0, y0 = blocks.x0, blocks.y0
+    x_end, y_end = sx[-1], sy[-1]
+    for (m, half_weight, weight, w2, credit), vb in zip(tests, noises, strict=False):
         if own:
-            b = size - m
-            a = min(start, max(b - YOUNG_REFERENCE, blocks.far, 0)) if young else start
-            if b - a < MIN_REFERENCE:
-                continue
-            line = fit(blocks, a, b, vb)
+            line = fit_before(blocks, blocks.size - REFERENCE, blocks.size - m, vb)
+            if m == MID_WINDOW:
+                kept = line
         if line is None:
             continue
-        slope, xa, ya, edge, xm, na, ss = line
         xr = m * x_end - sum(sx[-m - 1 : -1])
         yr = m * y_end - sum(sy[-m - 1 : -1])
         if half is not None:
             xr += half_weight * (half[0] - x0)
             yr += half_weight * (half[1] - y0)
-        xr /= weight
-        yr /= weight
+        xr = x0 + xr / weight
+        slope, xa, ya, edge, xm, n, ss, _ = line
         reach = edge - xa
         follow = 1.0 - flatten * (xr - xm)
         if follow > 0.0:
             reach += follow * (xr - edge)
         f = ya + slope * reach
-        level = f + y0
-        excess = yr - f - min_effect * (level if level >= 0.0 else -level)
-        if excess <= 0.0 and m != wanted:
+        excess = y0 + yr / weight - f - min_effect * (f if f >= 0.0 else -f)
+        if excess <= 0.0:
             continue
-        variance = vb * (w2 + 1.0 / na + reach * reach / ss)
+        variance = vb * (w2 + 1.0 / n + reach * reach / ss)
         if not variance > 0.0:
             continue
-        z = excess / math.sqrt(variance)
-        if m == wanted:
-            kept = (z, xa + x0, ya + y0, slope, edge + x0, xm + x0, na, ss, excess)
-        if z > 0.0:
-            evidence = 0.5 * z * z + credit
-            if evidence > best:
-                best = evidence
-                found = window, (z, xa + x0, ya + y0, slope, edge + x0, xm + x0, na, ss, excess)
+        evidence = 0.5 * excess * excess / variance + credit
+        if evidence > best:
+            best = evidence
+            found = m, line, excess
     return best, found, kept
+
+
+def fit_before(blocks: Blocks, oldest: int, b: int, variance: float) -> Line | None:
+    """Lay a line through the reference that ends before block ``b``; None where it has too few blocks."""
+    a = max(blocks.near, oldest)
+    if blocks.count <= YOUNG:
+        a = min(a, max(b - YOUNG_REFERENCE, blocks.far, 0))
+    return fit(blocks, a, b, variance) if b - a >= MIN_REFERENCE else None

@@ -6,7 +6,7 @@ about one false alarm in ``far`` points. The evidence of a point is the largest 
 - the drift path: `wtwin_watch.monitor.contrast` on blocks of 8 · 2^q points (4 · 2^q at first), at each
   scale that received a block, over several window lengths;
 - the fast path: a CUSUM of points above the mean of the last two blocks, for jumps;
-- the mid path: two CUSUMs above the drift path's forecast, for steep ramps.
+- the mid path: a CUSUM above the drift path's forecast, for steep ramps.
 """
 
 # The numbers of the formulas stand in them.
@@ -20,8 +20,16 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from wtwin_watch.monitor.blocks import RING
-from wtwin_watch.monitor.contrast import Contrast, Forecast, Window, compare, windows
+from wtwin_watch.monitor.blocks import RING, YOUNG
+from wtwin_watch.monitor.contrast import (
+    LONGEST,
+    REFERENCE,
+    Line,
+    as_line,
+    compare,
+    fit_before,
+    windows,
+)
 from wtwin_watch.monitor.packing import pack, unpack
 from wtwin_watch.monitor.points import SD_OF_DIFFERENCE, Points
 from wtwin_watch.monitor.scales import LEVELS, Level, long_run_variances
@@ -37,10 +45,15 @@ FINEST, COARSER = (12, 4, 2), (12, 6)
 WINDOWS = [windows(COARSER if q else FINEST, q) for q in range(LEVELS)]
 EARLY_FINEST, EARLY_COARSER = (12, 6, 4, 2, 1), (12, 8, 6)
 EARLY_WINDOWS = [windows(EARLY_COARSER if q else EARLY_FINEST, q) for q in range(LEVELS)]
-MID_WINDOW = 4
-RECENT_BLOCKS = 16
+PROVISIONAL = 10 * REFERENCE
+"""A level with fewer blocks is believed only where a coarser one confirms its noise."""
 SMALLEST = 11
 """Ten blocks of reference and one to test."""
+LINE_LASTS = 8
+"""So many blocks of a grown scale one line serves."""
+SWIFT = 3
+"""Below this level a test is made only while the latest block lies above the line."""
+RECENT_BLOCKS = 16
 
 
 class Evidence(Points):
@@ -55,8 +68,8 @@ class Evidence(Points):
         "min_effect", "recent", "top", "variances",
     )  # fmt: skip
 
-    def __init__(self, flatten: float, min_effect: float) -> None:
-        super().__init__()
+    def __init__(self, flatten: float, min_effect: float, limit: float = math.inf) -> None:
+        super().__init__(limit)
         self.flatten = flatten
         self.min_effect = min_effect
         self.levels = [Level() for _ in range(LEVELS)]
@@ -75,26 +88,30 @@ class Evidence(Points):
 
     def forget_blocks(self) -> None:
         """Begin a new trend: forget the blocks and all evidence, keep what is known of the noise."""
+        self.quiet()
         for level in self.levels:
             level.blocks.clear()
+            level.line = None
         self.base = self.before = math.nan
         """Mean of the last two blocks, and of the last."""
         self.expected = math.nan
         """The forecast at the last block, as far as there is one."""
-        self.quiet()
 
     def quiet(self) -> None:
         """Forget evidence and what is half done, keep trend and noise."""
         self.flush()
         self.calm_down()
         self.E = 0.0
-        self.best: tuple[int, Window, Contrast, float] | None = None
-        """Level, window and result of the test with the most evidence, and x where its window begins."""
-        self.mid: Contrast | None = None
+        self.best: tuple[int, int, Line, float, float] | None = None
+        """The test with the most evidence: level, blocks in its window, line, excess, and where it begins."""
+        self.mid: Line | None = None
 
     def flush(self) -> None:
         """Drop the block that isn't full and the halves that wait: no block straddles a gap."""
+        self.learn()
+        self.n += len(self.values)
         self.values.clear()
+        self.learned = 0
         self.wsum = 0.0
         for level in self.levels[: self.top + 1]:
             level.half = None
@@ -104,11 +121,12 @@ class Evidence(Points):
         used = [level for level in self.levels if level.blocks.count or level.c]
         best = None
         if self.best is not None:
-            q, window, test, edge = self.best
-            best = [q, window.m, window.half_weight > 0.0, pack((*test, edge))]
+            q, m, line, excess, edge = self.best
+            best = pack((q, m, excess, edge, *line))
         return {
             "numbers": pack([getattr(self, name) for name in NUMBERS]),
             "counts": [getattr(self, name) for name in COUNTS],
+            "start": pack(self.start),
             "values": pack(self.values),
             "recent": pack(self.recent),
             "variances": pack(self.variances),
@@ -125,14 +143,15 @@ class Evidence(Points):
             setattr(evidence, name, number)
         for name, count in zip(COUNTS, state["counts"], strict=True):
             setattr(evidence, name, int(count))
+        s, s2, age, p, p_at, p2, p2_at = unpack(state["start"])
+        evidence.start = (s, s2, int(age), p, int(p_at), p2, int(p2_at))
         evidence.values = unpack(state["values"])
         evidence.recent = array("d", unpack(state["recent"]))
         evidence.variances = unpack(state["variances"])
-        evidence.mid = None if state["mid"] is None else as_contrast(unpack(state["mid"]))
+        evidence.mid = None if state["mid"] is None else as_line(unpack(state["mid"]))
         if state["best"] is not None:
-            q, m, halved, packed = state["best"]
-            *test, edge = unpack(packed)
-            evidence.best = (q, windows((m,), q)[halved][0], as_contrast(test), edge)
+            q, m, excess, edge, *line = unpack(state["best"])
+            evidence.best = (int(q), int(m), as_line(line), excess, edge)
         levels = [Level.revive(level) for level in state["levels"]]
         evidence.levels[: len(levels)] = levels
         return evidence
@@ -151,6 +170,8 @@ class Evidence(Points):
         """Forget the blocks beyond ``x`` and all evidence; what is known of the noise stays."""
         for level in self.levels:
             level.blocks.keep(x)
+            if level.line is not None and level.line[EDGE] > x:
+                level.line = None
         self.quiet()
 
     def settle(self) -> None:
@@ -163,9 +184,9 @@ class Evidence(Points):
 
     def finish_block(self, x: float, newest: float) -> None:
         """Take the block whose points are all there: ``x`` their mean x, ``newest`` that of the last one."""
-        values = self.values
-        values.sort()
-        points = len(values)
+        self.learn()
+        points = len(self.values)
+        values = sorted(self.values)
         half = points >> 1
         self.median = median = 0.5 * (values[half - 1] + values[half])
         width = 3.0 * self.sd
@@ -175,16 +196,16 @@ class Evidence(Points):
         y = sum(values) / points
         recent = self.recent
         # The first point has no difference.
-        recent.append(self.wsum / (points - (self.n == points)))
+        recent.append(self.wsum / (points if self.n else points - 1))
         if len(recent) > RECENT_BLOCKS:
             del recent[0]
-        self.values.clear()
-        self.wsum = 0.0
         self.base = y if math.isnan(self.before) else 0.5 * (y + self.before)
         self.before = y
         top = self._cascade(x, y)
         self._weigh_noise(top)
-        self._test(top, newest)
+        self._test(top)
+        self._forecast(newest)
+        self.begin_block()
         if self.block == EARLY_BLOCK and self.n >= SWITCH:
             self._coarsen()
 
@@ -194,6 +215,7 @@ class Evidence(Points):
         least = ROUNDING * self.ad
         for q, level in enumerate(self.levels):
             level.blocks.push(x, y)
+            level.latest = (x, y)
             if q:
                 level.learn(q, noise, 0.0, least)
             else:
@@ -218,96 +240,129 @@ class Evidence(Points):
         )
         if v[0] > 0.0:
             self.f = math.sqrt(math.sqrt(max(v[:4]) / v[0]))
-            self.jump_from = 3.0 * self.f * SD_OF_DIFFERENCE
 
-    def _test(self, top: int, newest: float) -> None:
+    def _test(self, top: int) -> None:
         """Test every level that received a block, and the next one if a half block waits for it."""
         self.E = 0.0
         self.best = None
         self.mid = None
+        early = self.block == EARLY_BLOCK
+        if not early:
+            for q in range(top + 1):
+                if self.levels[q].blocks.count % LINE_LASTS == 0:
+                    self._lay_line(q)
         # From coarse to fine: what long windows show makes most tests of short ones needless.
         half = self.levels[top].half
         if half is not None and top + 1 < LEVELS:
-            self._test_level(top + 1, half)
+            self._test_level(top + 1, half, early)
         for q in range(top, -1, -1):
-            self._test_level(q, None)
-        mid = self.mid
-        if mid is None:
-            self.mf = self.climb_from = math.inf
+            self._test_level(q, None, early)
+
+    def _lay_line(self, q: int) -> None:
+        """Lay a grown level's line through its past anew."""
+        level = self.levels[q]
+        blocks = level.blocks
+        if blocks.count <= YOUNG:
+            return
+        vb, floor = self._variances(q)
+        size = blocks.size
+        level.line = (
+            fit_before(blocks, size - RING, size - LONGEST, max(vb, floor)) if vb > 0.0 else None
+        )
+
+    def _forecast(self, newest: float) -> None:
+        """Let the mid path go by the line of level 0, at the newest x."""
+        level = self.levels[0]
+        line = self.mid
+        if self.block != EARLY_BLOCK:
+            self.mid = line = level.line
+        if line is None:
+            self.mf = math.inf
             self.expected = self.base
             return
-        _, xa, ya, slope, edge, middle, n, sxx, _ = mid
+        slope, xa, ya, edge, middle, n, sxx, variance = line
         reach = edge - xa
         follow = 1.0 - self.flatten * (newest - middle)
         if follow > 0.0:
             reach += follow * (newest - edge)
         self.expected = f = ya + slope * reach
-        self.mf = f = f + self.min_effect * abs(f)
-        self.climb_from = f + 0.5 * self.msd
+        self.mf = f + self.min_effect * abs(f)
+        self.msd = math.sqrt(variance * self.block)
         self.mse = math.sqrt((1.0 / n + reach * reach / sxx) / self.block)
         if not self.p2_at:
-            self.p2_at = self.n
+            self.p2_at = self.n + len(self.values)
 
-    def _test_level(self, q: int, half: tuple[float, float] | None) -> None:
+    def _test_level(self, q: int, half: tuple[float, float] | None, early: bool) -> None:
         level = self.levels[q]
         blocks = level.blocks
-        if blocks.size < SMALLEST:
+        line = None
+        if not early and blocks.count > YOUNG:
+            line = level.line
+            if line is None:
+                return
+            # A rise that goes on has its latest block above the line. Coarse levels are tested rarely anyway.
+            slope, xa, ya, edge, middle, _, _, _ = line
+            x, y = half or level.latest
+            follow = 1.0 - self.flatten * (x - middle)
+            reach = edge - xa
+            if follow > 0.0:
+                reach += follow * (x - edge)
+            if q < SWIFT and y <= ya + slope * reach:
+                return
+        elif blocks.size < SMALLEST:
             return
+        vb, floor = self._variances(q)
+        if not vb > 0.0:
+            return
+        tests = (EARLY_WINDOWS if early else WINDOWS)[q][half is not None]
+        noises: Sequence[float] = (
+            (max(vb, floor),) * 3
+            if q
+            else self._recent_variances([window.m for window in tests], vb, floor)
+        )
+        self.E, found, mid = compare(
+            blocks, tests, half, noises, self.flatten, self.min_effect, self.E, line
+        )
+        if found is not None:
+            self.best = (q, *found, blocks.edge(found[0]))
+        if early and q == 0 and mid is not None:
+            self.mid = mid
+
+    def _variances(self, q: int) -> tuple[float, float]:
+        """Return the long-run variance of a block of level ``q``, and what differences of points tell of it.
+
+        The first is 0 while the level is too young to know.
+        """
         variances = self.variances
         v = variances[q]
+        ad = self.ad
+        points = self.block << q
+        floor = SD_OF_DIFFERENCE / 1.1 * (self.sdf if q and self.sdf > ad else ad)
+        floor *= floor / points
         if not v > 0.0:
-            return
-        early = self.block == EARLY_BLOCK
-        look = 4 if early else 3
+            return 0.0, floor
+        levels = self.levels
+        look = 4 if self.block == EARLY_BLOCK else 3
         worst = max(variances[q : q + look + 1])
-        c = level.c
+        c = levels[q].c
         variance = worst * (1.0 + 4.0 / (64 if c > 64 else c if c > 1 else 1))
         if worst > v:
             variance *= math.sqrt(worst / v)
-        if blocks.count < 10 * RING and self.levels[min(q + look - 1, LEVELS - 1)].c == 0:
+        if levels[q].blocks.count < PROVISIONAL and levels[min(q + look - 1, LEVELS - 1)].c == 0:
             # No coarser level confirms this one yet.
             if c < 16:
-                return
+                return 0.0, floor
             variance *= self._provisional(q, v, look - 1)
-        points = self.block << q
-        vb = variance / points
-        ad = self.ad
-        floor = SD_OF_DIFFERENCE / 1.1 * (self.sdf if q and self.sdf > ad else ad)
-        floor *= floor / points
-        tests = (EARLY_WINDOWS if early else WINDOWS)[q][half is not None]
-        noises: Sequence[float] = (
-            (vb if vb > floor else floor,) * 4 if q else self._recent_variances(tests, vb, floor)
-        )
-        self.E, found, mid = compare(
-            blocks,
-            tests,
-            half,
-            noises,
-            self.flatten,
-            self.min_effect,
-            self.E,
-            0 if q else MID_WINDOW,
-            early,
-        )
-        if found is not None:
-            window, test = found
-            self.best = (q, window, test, blocks.edge(window.m))
-        if mid is not None:
-            self.mid = mid
-            at = next(i for i, window in enumerate(tests) if window.m == MID_WINDOW)
-            self.msd = math.sqrt(noises[at] * self.block)
+        return variance / points, floor
 
-    def _recent_variances(self, tests: list[Window], vb: float, floor: float) -> list[float]:
-        """Variance of a block of level 0 for each window, raised where its points are noisier than usual.
-
-        Last that of other blocks.
-        """
+    def _recent_variances(self, lengths: Sequence[int], vb: float, floor: float) -> list[float]:
+        """Variance of a block of level 0 for each window, raised where its points are noisier than usual."""
         ad = self.ad
         usual = floor if floor > vb else vb
         noises = []
         recent = self.recent
-        for window in tests:
-            latest = recent[-window.m :]
+        for m in lengths:
+            latest = recent[-m:]
             so = sum(latest) / len(latest)
             if so <= ad or not ad > 0.0:
                 noises.append(usual)
@@ -316,7 +371,6 @@ class Evidence(Points):
             raised = floor * ratio * ratio
             noise = vb * (ratio / 1.1) ** 2 if ratio > 1.1 else vb
             noises.append(raised if raised > noise else noise)
-        noises.append(usual)
         return noises
 
     def _provisional(self, q: int, v: float, coarser: int) -> float:
@@ -348,25 +402,18 @@ class Evidence(Points):
         self.recent = array(
             "d", [0.5 * (a + b) for a, b in zip(pairs[::2], pairs[1::2], strict=True)]
         )
+        self._weigh_noise(self.top)
+        for q in range(self.top + 1):
+            self._lay_line(q)
 
 
+EDGE = 3
+"""Where a line has its edge."""
 COUNTS = (
-    "S1_age", "S2_age", "ad_clipped_at", "ad_run", "block", "n", "p2_at", "p_at", "top",
+    "S2_age", "ad_run", "block", "learned", "n", "p2_at", "p_at", "top",
 )  # fmt: skip
 NUMBERS = (
-    "E", "S", "S1", "S2", "ad", "ar", "base", "before", "climb_from", "expected", "f", "fast_a", "flatten",
-    "floor_sd", "jump_from", "last", "median", "mf", "min_effect", "msd", "mse", "p", "p2", "quantum",
-    "sdf", "wsum",
+    "E", "S", "S2", "ad", "ar", "base", "before", "climb_sd", "expected", "f", "fast_a", "flatten",
+    "floor_sd", "last", "limit", "median", "mf", "min_effect", "msd", "mse", "p", "p2", "quantum",
+    "quiet_to", "scale", "sdf", "wsum",
 )  # fmt: skip
-
-
-def as_forecast(found: Contrast, flatten: float) -> Forecast:
-    """Return the forecast a test compared with."""
-    _, x, y, slope, edge, middle, _, _, _ = found
-    return Forecast(x, y, slope, edge, middle, flatten)
-
-
-def as_contrast(numbers: Sequence[float]) -> Contrast:
-    """Return the test whose numbers these are."""
-    z, x, y, slope, edge, middle, n, sxx, excess = numbers
-    return z, x, y, slope, edge, middle, int(n), sxx, excess
