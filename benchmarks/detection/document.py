@@ -131,7 +131,9 @@ def text(path: Path, measures: Sequence[Measure], comparisons: Sequence[Comparis
     for comparison in comparisons:
         parts.append(f"### {comparison.where}, thresholds set by {comparison.pool}\n")
         parts.append(methods(comparison))
-        parts.append(table(m for m in measures if is_summary(m, comparison)))
+        summary = [measure for measure in measures if is_summary(measure, comparison)]
+        if summary:
+            parts.append(table(summary))
     real = [m for m in measures if m.group == ALARM_GROUP and "language" in m.name]
     upper = real[0].interval[1] if real and real[0].interval else float("nan")
     parts.append(LIMITS.format(points=points_of(real), upper=upper))
