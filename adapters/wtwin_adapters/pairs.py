@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from wtwin_adapters.naming import usable
 from wtwin_adapters.numbers import Value, number
@@ -34,9 +34,8 @@ _EVALUATION = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A name and the number behind it, as text; ``total`` of ``100/600``; ``at`` is where the name begins."""
+class Pair(NamedTuple):
+    """A name and the number behind it, as text; ``total`` of ``100/600``; the value begins ``at``."""
 
     name: str
     value: str
@@ -49,12 +48,21 @@ class Pair:
         return number(self.value.replace(",", ""))
 
 
-def pairs(text: str) -> list[Pair]:
-    """Find all names that have a number behind them, in the order of the line."""
-    return [
-        Pair(found["name"], found["value"], found["total"], found.start())
-        for found in _PAIR.finditer(text)
-    ]
+def pairs(text: str, names: Names) -> list[Pair]:
+    """Find all metrics and steps that have a number behind them, in the order of the line."""
+    found = []
+    for match in _PAIR.finditer(text):
+        said, value, total = match.groups()
+        name = metric_in(said, names)
+        if name is not None:
+            found.append(Pair(name, value, total, match.start("value")))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def step_among(found: tuple[str, ...], names: Names) -> str | None:
+    """Choose the step among the names of a line, of which there are few kinds."""
+    return choose_step(found, names)
 
 
 @lru_cache(maxsize=4096)

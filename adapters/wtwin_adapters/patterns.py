@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from wtwin_adapters.naming import ROW_NUMBER
 from wtwin_adapters.numbers import UNREADABLE, Value, number
-from wtwin_adapters.pairs import NUMBER, Pair, metric_in, pairs, speaks_of_evaluation
+from wtwin_adapters.pairs import NUMBER, Pair, pairs, speaks_of_evaluation, step_among
 from wtwin_watch.metrics import Names, choose_step
 
 VAL_LOSS = "val_loss"
@@ -213,39 +213,36 @@ _WITHIN = re.compile(r"\b(?:epoch|train)\b[^\[\d]{0,10}\[?(\d+)\]?\s*\[\s*(\d+)\
 def _pairs(text: str, names: Names) -> Row | None:
     if _SUMMARY in text:
         return None
-    found = pairs(text)
-    known: dict[str, Pair] = {}
-    for pair in found:
-        name = metric_in(pair.name, names)
-        if name is not None:
-            known.setdefault(name, pair)
-    step = choose_step(known, names)
-    values = _values(text, names)
+    found = pairs(text, names)
+    step = step_among(tuple(pair.name for pair in found), names)
+    values = _values_of(found, text, names)
     within = _WITHIN.search(text) if step is None or step.lower() == "epoch" else None
     if within and names.step is None:
         at = float(within[1]) * float(within[3]) + float(within[2])
         return Row(at, [(name, value) for name, value in values if name != step], "batch")
     if step is None:
         return Row(None, values) if values else None
-    counter = known[step]
+    counter = next(pair for pair in found if pair.name == step)
     value = counter.number
-    epoch = next((known[name] for name in known if name.lower() == "epoch" != step.lower()), None)
-    counted = epoch is not None and counter.total is not None and epoch.value.isdigit()
-    if epoch is not None and counted and isinstance(value, float):
+    if counter.total is not None and isinstance(value, float):
         # A counter with its total beside an epoch starts anew in each.
-        first = 1 if epoch.total else 0
-        value += (float(epoch.value) - first) * float(counter.total or 0)
+        epoch = next((p for p in found if p.name.lower() == "epoch" != step.lower()), None)
+        if epoch is not None and epoch.value.isdigit():
+            first = 1 if epoch.total else 0
+            value += (float(epoch.value) - first) * float(counter.total)
     return Row(value, [(name, v) for name, v in values if name != step], step)
 
 
 def _values(text: str, names: Names) -> list[tuple[str, Value]]:
+    return _values_of(pairs(text, names), text, names)
+
+
+def _values_of(found: list[Pair], text: str, names: Names) -> list[tuple[str, Value]]:
     values: dict[str, Value] = {}
-    for pair in pairs(text):
-        name = metric_in(pair.name, names)
-        if name is None:
-            continue
+    for pair in found:
+        name = pair.name
         plain = name.lower() == "loss" and names.loss != name
-        if plain and speaks_of_evaluation(text[: pair.at + len(pair.name)]):
+        if plain and speaks_of_evaluation(text[: pair.at]):
             name = VAL_LOSS
         value = pair.number
         if value is not UNREADABLE:

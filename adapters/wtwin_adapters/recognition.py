@@ -13,7 +13,7 @@ from wtwin_adapters.files import GZIP
 from wtwin_adapters.jsonrows import flatten, objects
 from wtwin_adapters.naming import is_loss
 from wtwin_adapters.patterns import Pattern
-from wtwin_adapters.textrows import choose_pattern, lines_of
+from wtwin_adapters.textrows import choose_pattern, lines_of, tells_training
 from wtwin_watch.metrics import Names
 from wtwin_watch.protocols import Recognition
 
@@ -68,8 +68,11 @@ def recognise_log(path: Path) -> Recognition | None:
         return None
     if is_document(head, _ANY):
         return Recognition("json", options)
-    pattern = choose_pattern(lines_of(head), _ANY)
+    lines = lines_of(head)
+    pattern = choose_pattern(lines, _ANY)
     if pattern is not None:
+        if not tells_training(pattern, lines, _ANY):
+            return Recognition(f"text: {pattern.name}", {}, ONLY_VALIDATION)
         return Recognition(f"text: {pattern.name}", options)
     if _extension(path) in TEXT and _A_LOSS.search(head):
         return Recognition("text", {}, NO_STEPS)
@@ -78,8 +81,9 @@ def recognise_log(path: Path) -> Recognition | None:
 
 NO_STEPS = (
     "no line has both a step and a loss; if it tells them in a way of its own, give a regular expression"
-    " by the option pattern"
+    " by the option pattern of its source"
 )
+ONLY_VALIDATION = "it tells no loss but that of validation; name that by the option loss"
 
 
 def recognise_trainer(path: Path) -> Recognition | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
@@ -12,7 +12,7 @@ from wtwin_adapters.naming import ROW_NUMBER, is_loss, usable
 from wtwin_adapters.numbers import number
 from wtwin_adapters.patterns import PATTERNS, Pattern, Row
 from wtwin_adapters.sink import Sink
-from wtwin_watch.metrics import Names
+from wtwin_watch.metrics import Names, Role, belief
 
 OWN = "own pattern"
 """The name of a pattern that the user gave."""
@@ -21,6 +21,7 @@ LONGEST_OWN = 2048
 _LONGEST = 1 << 14
 _MARKS = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _MAX_METRICS = 64
+_ENOUGH = 2000
 SAME_STEP = "another row of the same step"
 
 
@@ -48,8 +49,8 @@ def lines_of(chunk: bytes) -> list[bytes]:
 
 def choose_pattern(lines: Iterable[bytes], names: Names) -> Pattern | None:
     """Choose the pattern that reads ``lines``, a log from its beginning; None if there is none (yet)."""
-    lines = [line for line in lines if len(line) <= _LONGEST]
-    counts = {pattern.name: _rows(pattern, lines, names) for pattern in _patterns(names)}
+    lines = _candidates(lines, names)
+    counts = {p.name: _rows(p, lines, lambda n: is_loss(n, names), names) for p in _patterns(names)}
     most = max(counts.values())
     for pattern in _patterns(names):
         # The last one reads nearly everything, and so it has to find more to be believed.
@@ -68,15 +69,36 @@ def _patterns(names: Names) -> list[Pattern]:
     return [*PATTERNS[:-1], Pattern(last.name, mark, last.read)]
 
 
-def _rows(pattern: Pattern, lines: list[bytes], names: Names) -> int:
-    """Count the lines that have both a step and a loss."""
+def _candidates(lines: Iterable[bytes], names: Names) -> list[bytes]:
+    """The first lines that may tell a loss; there are enough of them to choose by."""
+    given = [re.escape(name.encode()) for name in (names.loss, names.val_loss) if name]
+    may = re.compile(b"(?i)" + b"|".join([b"loss", b"t[re]l:", *given])).search
+    return list(islice((line for line in lines if len(line) <= _LONGEST and may(line)), _ENOUGH))
+
+
+def tells_training(pattern: Pattern, lines: Iterable[bytes], names: Names) -> bool:
+    """Whether a log that ``pattern`` reads tells another loss than that of validation."""
+    found = _candidates(lines, names)
+    return _rows(pattern, found, lambda name: role_of(name) is Role.LOSS, names) > 0
+
+
+def role_of(name: str) -> Role | None:
+    """The role a metric usually has."""
+    known = belief(name)
+    return known[0] if known is not None else None
+
+
+def _rows(
+    pattern: Pattern, lines: Iterable[bytes], wanted: Callable[[str], bool], names: Names
+) -> int:
+    """Count the lines that have both a step and a metric that is ``wanted``."""
     count = 0
     for line in lines:
         if not pattern.mark.search(line):
             continue
         row = pattern.read(_text(line), names)
         if row is not None and (row.step is not None or pattern.counts_rows):
-            count += any(isinstance(v, float) and is_loss(n, names) for n, v in row.values)
+            count += any(isinstance(v, float) and wanted(n) for n, v in row.values)
     return count
 
 

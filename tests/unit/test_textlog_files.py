@@ -66,6 +66,18 @@ def test_a_log_without_a_loss_a_step_is_refused_once_it_has_come_to_rest(tmp_pat
         logs.fetch(run, None, 100)
 
 
+def test_a_log_of_validation_alone_is_refused_but_by_name(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text("step:0/9 val_loss:4.5 train_time:0ms\nstep:5/9 val_loss:4.25 train_time:9ms\n")
+    found = LogSource.recognise(log)
+    logs = source(log, loss="val_loss")
+    (run,) = logs.runs()
+
+    assert found is not None
+    assert found.refused == "it tells no loss but that of validation; name that by the option loss"
+    assert losses(read_on(logs, run), "val_loss") == [(0, 4.5), (5, 4.25)]
+
+
 def test_a_rotated_log_starts_anew(tmp_path):
     log = tmp_path / "train.log"
     log.write_text("".join(MEGATRON.format(i, 2.5) for i in (10, 20, 30)))
