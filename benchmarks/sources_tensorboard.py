@@ -35,7 +35,7 @@ def measure(quick: bool) -> Iterator[Measure]:
     for style, reach, aim in (("old", 30, 60), ("new", 10, 25)):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, NAME)
-            records = 8_000 if quick else 100_000
+            records = 8_000 if quick else 30_000
             write_scalars(path, records, new_style=style == "new")
             title = f"scalars/s ÷ EventFileLoader's, {style} style"
             yield ratio(title, path, records, loaded, rounds, reach, f"aim {aim}")

@@ -9,7 +9,7 @@ from typing import Any
 from wtwin_adapters.files import shown
 from wtwin_adapters.growing import Position, Positions, Replaced, read_files
 from wtwin_adapters.naming import usable
-from wtwin_adapters.sink import Progress, Sink
+from wtwin_adapters.sink import Order, Progress, Sink
 from wtwin_adapters.wandb_files_blocks import CORRUPT, MAGIC, Blocks
 from wtwin_adapters.wandb_records import HISTORY, STEP, Rows, parts
 from wtwin_watch.errors import SourceError
@@ -80,6 +80,8 @@ class _Files:
         return bool(self.sink.points or self.sink.restart)
 
     def next_file(self, *, beside: bool) -> None:
+        # A file has one writer, whatever was seen of the one before.
+        self.sink.progress.order = Order()
         if beside:
             self.sink.progress.seen = {}
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from wtwin_adapters.jsonrows import flatten
 from wtwin_adapters.numbers import UNREADABLE, Value
-from wtwin_adapters.wire import BYTES, FIXED64, VARINT, as_signed, fields, float64
+from wtwin_adapters.wire import BYTES, FIXED64, VARINT, as_signed, fields, float64, varint
 
 STEP, TIMESTAMP = "_step", "_timestamp"
 HISTORY, STATS, RUN, EXIT, PREEMPTING = 2, 7, 17, 18, 23
@@ -24,8 +24,11 @@ HISTORY, STATS, RUN, EXIT, PREEMPTING = 2, 7, 17, 18, 23
 _CACHED = 4096
 _MAX_NESTED = 1 << 16
 _NOT_FINITE = {b'"NaN"': math.nan, b'"Infinity"': math.inf, b'"-Infinity"': -math.inf}
-# A record begins with its number; most are summaries, which is seen without walking through them.
-_SUMMARY_TAG = 3 << 3 | BYTES
+# A record begins with its number; most are summaries or rows, which is seen without walking through them.
+_NUMBER_TAG = 1 << 3 | VARINT
+_SUMMARY_TAG, _HISTORY_TAG = bytes([3 << 3 | BYTES]), bytes([HISTORY << 3 | BYTES])
+_ITEM_TAG = 1 << 3 | BYTES
+_UNKNOWN = ("", False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +58,17 @@ def parts(record: bytes) -> dict[int, tuple[int, int]]:
     Summaries, which are most of all records, are taken for nothing. Raises ValueError on bytes that are
     no record.
     """
-    if len(record) > 2 and record[0] == 8:
-        i = 1
-        while i < len(record) - 1 and record[i] > 127:
-            i += 1
-        if record[i + 1 : i + 2] == bytes([_SUMMARY_TAG]):
+    end = len(record)
+    if end > 2 and record[0] == _NUMBER_TAG:
+        _, i = varint(record, 1, end)
+        tag = record[i : i + 1]
+        if tag == _SUMMARY_TAG:
             return {}
-    found = fields(record, 0, len(record))
+        if tag == _HISTORY_TAG:
+            size, i = varint(record, i + 1, end)
+            if size <= end - i:
+                return {HISTORY: (i, i + size)}
+    found = fields(record, 0, end)
     return {number: (a, b) for number, wire, a, b in found if wire == BYTES}
 
 
@@ -108,12 +115,14 @@ class Rows:
         wall_time = None
         values: dict[str, Value] = {}
         literal: set[str] = set()
-        for number, wire, a, b in fields(record, start, end):
-            if number == 2 and wire == BYTES and self._step == STEP and step is None:
+        items, i = _short_items(record, start, end)
+        for number, wire, a, b in fields(record, i, end):
+            if number == 1 and wire == BYTES:
+                items.append(record[a:b])
+            elif number == 2 and wire == BYTES and self._step == STEP:
                 step = _step_of(record, a, b)
-            if number != 1 or wire != BYTES:
-                continue
-            for name, value, is_literal in self._item(record[a:b]):
+        for item in items:
+            for name, value, is_literal in self._item(item):
                 if name == self._step:
                     step = value
                 elif name == TIMESTAMP:
@@ -130,13 +139,12 @@ class Rows:
     def _item(self, item: bytes) -> list[tuple[str, Value, bool]]:
         """Decode an item: names, values, and whether the name was spelt out."""
         # Usually a key and the value's JSON; keys repeat, so they are looked up as they stand.
-        key, found, rest = item.partition(b"\x82\x01")
-        if found and key in self._keys and rest and rest[0] == len(rest) - 1 < 128:
-            known = self._keys[key]
-            raw = rest[1:]
+        key, _, rest = item.partition(b"\x82\x01")
+        known = self._keys.get(key, _UNKNOWN)
+        if known is not _UNKNOWN and rest and rest[0] == len(rest) - 1 < 128:
             if known is not None:
-                return [(known[0], json_value(raw), known[1])]
-            if not raw.startswith(b"{"):
+                return [(known[0], json_value(rest[1:]), known[1])]
+            if rest[1:2] != b"{":
                 return []
         return self._decode(item)
 
@@ -167,6 +175,18 @@ class Rows:
             return []
         inner = _nested(raw, name)
         return [(n, json_value(v), False) for n, v in inner.items() if self._wanted(n)]
+
+
+def _short_items(record: bytes, start: int, end: int) -> tuple[list[bytes], int]:
+    """The items that a row begins with, as far as they are short; and where they end."""
+    items, i = [], start
+    while i < end - 1 and record[i] == _ITEM_TAG and record[i + 1] < 128:
+        stop = i + 2 + record[i + 1]
+        if stop > end:
+            break
+        items.append(record[i + 2 : stop])
+        i = stop
+    return items, i
 
 
 def json_value(raw: bytes) -> Value:

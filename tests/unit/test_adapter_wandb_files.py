@@ -124,7 +124,7 @@ def test_a_process_that_falls_silent_has_died_if_it_used_to_log_its_machine(log,
 
     since_last_write(log, SILENT_S - 1)
     before = log.run().status
-    since_last_write(log, SILENT_S)
+    since_last_write(log, SILENT_S + 1)
 
     assert (before.ended, log.run().status) == (status is RunStatus.FINISHED, status)
 
@@ -152,6 +152,18 @@ def test_a_process_whose_steps_begin_anew_restarts_the_run_there(log):
 
     assert batch.restart is not None
     assert (batch.restart.step, steps([batch])) == (4.0, list(range(4, 12)))
+
+
+def test_a_process_that_dies_soon_each_time_it_begins_anew_loses_no_row(log):
+    log.write(*losses(range(3)))
+    for i in range(1, 8):
+        log.begin(f"offline-run-20260101_00000{i}")
+        log.write(*losses(range(3 + i)))
+
+    batches = log.read()
+
+    assert steps(batches) == [step for i in range(8) for step in range(3 + i)]
+    assert skipped_of(batches) == {}
 
 
 def test_two_processes_that_log_to_one_run_at_once_are_no_restarts(log):

@@ -43,41 +43,45 @@ class Curve:
     def __init__(self, limit: int | None = COLUMNS) -> None:
         self._limit = limit
         self._table: NDArray[np.float32] = np.empty((0, _WIDTH), dtype=np.float32)
+        self._new: list[tuple[float, ...]] = []
+        """Rows that aren't in the table yet: single ones would cost as much as many."""
 
     def add(
         self, losses: Sequence[tuple[float, float]], states: Iterable[WTwinState], sigma: float
     ) -> None:
         """Take the next (step, loss) pairs, what is known of how they were judged, and sigma after them."""
         judged = {state.step: state for state in states}
-        new = np.full((len(losses), _WIDTH), math.nan)
-        for row, (step, loss) in zip(new, losses, strict=True):
-            lost = not abs(loss) <= LARGEST
-            row[_STEP], row[_SIZE], row[_LOST] = step, 1.0, float(lost)
-            if not lost:
-                row[_LOW] = row[_HIGH] = row[_MEAN] = loss
+        noise = sigma if 0.0 < sigma <= LARGEST else math.nan
+        for step, loss in losses:
+            shown = abs(loss) <= LARGEST
+            seen = loss if shown else math.nan
+            expected = score = math.nan
             state = judged.get(step)
             if state is not None and (state.Q > 0.0 or state.alert):
                 if abs(state.l_pred) <= LARGEST:
-                    row[_EXPECTED] = state.l_pred
-                if not math.isnan(state.W):
-                    row[_SCORE] = min(max(state.W, -LARGEST), LARGEST)
-            row[_SIGMA] = sigma if 0.0 < sigma <= LARGEST else math.nan
-        self._table = np.vstack((self._table, new.astype(np.float32)))
+                    expected = state.l_pred
+                score = min(max(state.W, -LARGEST), LARGEST)
+            self._new.append((step, 1.0, not shown, seen, seen, seen, expected, noise, score))
+        if len(self._new) >= SLICE:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Put what is new into the table."""
+        if not self._new:
+            return
+        self._table = np.vstack((self._table, np.array(self._new, dtype=np.float32)))
+        self._new = []
         if self._limit is not None and len(self._table) > self._limit * 3 // 2:
             self._thin(self._limit)
 
     def rewind(self, step: float | None) -> None:
         """Forget what lies from ``step`` on, since it is logged once more; None: everything."""
+        self._settle()
         known = self._table[:, _STEP] < (-math.inf if step is None else step)
         self._table = self._table[known]
 
-    def copy(self) -> Curve:
-        """Return this curve as it is now; the original goes on."""
-        other = Curve(self._limit)
-        other._table = self._table.copy()
-        return other
-
     def __len__(self) -> int:
+        self._settle()
         return len(self._table)
 
     @property
@@ -121,15 +125,22 @@ class Curve:
         return self._column(_SCORE)
 
     def _column(self, which: int) -> Floats:
+        self._settle()
         return self._table[:, which].astype(np.float64)
 
     def part(self, first: int, last: int, most: int) -> Curve:
-        """Return the columns from ``first`` to before ``last``, neighbours joined to at most ``most``."""
+        """Return the columns from ``first`` to before ``last``, neighbours joined that lie close.
+
+        Those join that lie within the same of ``most`` equal parts of the steps between.
+        """
+        self._settle()
         other = Curve(self._limit)
         other._table = self._table[first:last]
-        columns = len(other._table)
-        if columns > most:
-            other._table = _joined(other._table, np.arange(most) * columns // most)
+        if len(other._table) > most:
+            step = other._table[:, _STEP].astype(np.float64)
+            width = (step.max() - step.min()) / most or 1.0
+            place = np.floor((step - step.min()) / width)
+            other._table = _joined(other._table, np.flatnonzero(np.diff(place, prepend=-1.0)))
         return other
 
     def _thin(self, limit: int) -> None:
@@ -139,6 +150,7 @@ class Curve:
 
     def snapshot(self) -> dict[str, Any]:
         """Return it as a JSON-able dict."""
+        self._settle()
         data = self._table.astype("<f4").tobytes()
         return {"version": 1, "columns": base64.b64encode(data).decode("ascii")}
 
@@ -193,7 +205,8 @@ def feed(monitor: RunMonitor, points: Sequence[Point], curve: Curve) -> list[Det
         some = points[start : start + SLICE]
         found += monitor.feed(some)
         loss = monitor.roles.get(Role.LOSS)
-        losses = [(p.step, p.value) for p in some if p.metric == loss and math.isfinite(p.step)]
+        # A step that is no number, or one beyond any count, has no place in a picture.
+        losses = [(p.step, p.value) for p in some if p.metric == loss and abs(p.step) <= LARGEST]
         if losses:
             judge = monitor.loss_monitor
             curve.add(losses, judge.history[-len(losses) :], judge.sigma)

@@ -220,8 +220,9 @@ class Deliverer:
             self._renewed = True
 
     def _note_sent(self, entries: Sequence[OutboxEntry], receipt: Receipt) -> None:
+        first, *others = entries
         now = self._clock.time()
-        self._patiently(lambda: self._store.mark_sent_together(entries, receipt, now))
+        self._patiently(lambda: self._store.mark_sent(first, receipt, now, others))
         for entry in entries:
             self._log.info("notification sent", event_told=entry.event.value, run=entry.run.name)
 

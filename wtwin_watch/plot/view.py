@@ -16,17 +16,17 @@ from wtwin_watch.monitor.curve import Curve
 
 Floats = NDArray[np.float64]
 
-SHARE = 0.2
+SHARE = 0.12
 """An episode takes at least this share of the picture, where the run goes on long enough before it."""
-LEAST_COLUMNS = 40
+LEAST_COLUMNS = 100
 """A picture shows at least so many columns, where there are so many."""
 WHOLE_FROM = 0.4
 """If the part to show is more than this of the run, the run is shown whole."""
 LOG_FROM = 15.0
 """Losses that span more than this factor are drawn on a logarithmic scale."""
 MARGIN = 0.06
-MOST_COLUMNS = 240
-"""More than that would be a black band at the width of a thumbnail."""
+MOST_COLUMNS = 120
+"""Three pixels of a thumbnail each: of more, the noise would hide the course."""
 LARGEST_SCORE = 1e6
 """W is infinite where a loss is no number; that is drawn, but sets no scale."""
 BAND_SIGMA = 2.0
@@ -98,9 +98,10 @@ def view(curve: Curve, marks: Sequence[Mark]) -> View:
     onset = min(onsets, default=math.inf)
     logarithmic = _logarithmic(low, high)
     y = _y_limits(step, low, high, band_low, band_high, onset, logarithmic)
+    score = _filled(curve.score)
     return View(
-        step, low, high, curve.mean, expected, band_low, band_high, curve.score,
-        step[curve.lost > 0], x, y, logarithmic, _score_limits(curve.score),
+        step, low, high, curve.mean, expected, band_low, band_high, score,
+        step[curve.lost > 0], x, y, logarithmic, _score_limits(score),
     )  # fmt: skip
 
 

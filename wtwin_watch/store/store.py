@@ -289,25 +289,25 @@ class Store:
                 told.append((alert, run, codec.loads(receipt_json)))
         return told
 
-    def mark_sent(self, entry: OutboxEntry, receipt: Receipt, now: float) -> None:
-        """Note that ``entry`` was delivered."""
-        self.mark_sent_together([entry], receipt, now)
-
-    def mark_sent_together(
-        self, entries: Sequence[OutboxEntry], receipt: Receipt, now: float
+    def mark_sent(
+        self,
+        entry: OutboxEntry,
+        receipt: Receipt,
+        now: float,
+        others: Sequence[OutboxEntry] = (),
     ) -> None:
-        """Note that ``entries`` were delivered by one message to their receiver."""
+        """Note that ``entry`` was delivered, and ``others`` by the same message."""
 
         def work(connection: sa.Connection) -> None:
-            for entry in entries:
+            for sent in (entry, *others):
                 writing.settle(
-                    connection, entry.id, "sent", now, attempts=entry.attempts + 1, error=None
+                    connection, sent.id, "sent", now, attempts=sent.attempts + 1, error=None
                 )
                 if receipt.data:
                     writing.upsert(
                         connection,
                         tables.receipts,
-                        {"receiver": entry.receiver, "alert_id": entry.alert.id},
+                        {"receiver": sent.receiver, "alert_id": sent.alert.id},
                         {"receipt_json": codec.dumps(dict(receipt.data))},
                     )
 
