@@ -1,5 +1,7 @@
 """Fixtures and hooks that tests in several folders use."""
 
+import signal
+
 from tests.support.command_line import logging_as_before, no_settings, wtwin_watch
 from tests.support.counts import pytest_terminal_summary
 from tests.support.process import program
@@ -13,3 +15,7 @@ __all__ = [
     "toy_adapter",
     "wtwin_watch",
 ]
+
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    # Started with nohup: the programs that tests start would inherit that, and outlive their terminal.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)

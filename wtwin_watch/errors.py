@@ -43,9 +43,16 @@ class SettingsError(WtwinWatchError):
 
 
 class SourceError(WtwinWatchError):
-    """A source, or one run of it, can't be read now. The caller tries again later."""
+    """A source, or one run of it, can't be read now. The caller tries again later.
+
+    ``retry_after_s``: how long the source asked to be left alone, in seconds.
+    """
 
     exit_code = 69
+
+    def __init__(self, text: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(text)
+        self.retry_after_s = retry_after_s
 
 
 class DeliveryError(WtwinWatchError):

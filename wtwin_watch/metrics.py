@@ -62,7 +62,7 @@ _SPELLINGS: dict[Role, tuple[str, ...]] = {
 _STEP_SPELLINGS = (
     "step", "global step", "train step", "train global step", "iteration", "iter", "iterations",
     "current steps", "num updates", "num steps", "batch", "update", "updates",
-    "trainer global step", "time iterations", "time total timesteps", "total timesteps", "epoch",
+    "trainer global step", "time total timesteps", "total timesteps", "time iterations", "epoch",
 )  # fmt: skip
 
 

@@ -20,7 +20,14 @@ class RunStatus(StrEnum):
     FAILED = "failed"
     CRASHED = "crashed"
     KILLED = "killed"
+    PREEMPTED = "preempted"
+    """Taken off its machine by the scheduler, which usually starts it again."""
     UNKNOWN = "unknown"
+
+    @property
+    def ended(self) -> bool:
+        """Whether the tracker says that the run is over, well or badly."""
+        return self not in (RunStatus.RUNNING, RunStatus.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ class Run:
     """Changes whenever there may be something to fetch; None means: always fetch."""
     group: str | None = None
     tags: tuple[str, ...] = ()
+    exit_code: int | None = None
+    """How its process ended, where the tracker knows."""
 
 
 class Point(NamedTuple):
@@ -141,6 +150,10 @@ class Detection:
     sigma: float | None = None
     score: float | None = None
     evidence: tuple[str, ...] = ()
+    patience_s: float = 0.0
+    """Its alert waits this long before it fires, seconds, and is dropped if the detection ends before."""
+    last_lines: tuple[str, ...] = ()
+    """The end of the run's console output, oldest first."""
 
 
 class AlertState(StrEnum):
@@ -155,6 +168,17 @@ def fingerprint(run: RunKey, family: Family) -> str:
     """Name what an alert is about, the same over restarts and episodes: 16 hex digits."""
     text = "\x00".join((run.source, run.run, family))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """Somebody has seen an alert: it isn't repeated any more, and nothing else changes. Unix seconds."""
+
+    by: str
+    at: float
+    until: float | None = None
+    """It is repeated again from then on; None: until the alert is over."""
+    comment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +203,7 @@ class Alert:
     """A pending alert in its cooldown fires at this time at the earliest."""
     quiet: bool = False
     """Nobody is told: it lies in the history that was there before the run was first seen."""
+    acknowledged: Acknowledgement | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -196,6 +221,7 @@ class Event(StrEnum):
 
     FIRING = "firing"
     CHANGED = "changed"
+    ACKNOWLEDGED = "acknowledged"
     RESOLVED = "resolved"
     TEST = "test"
 

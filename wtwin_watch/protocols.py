@@ -85,6 +85,19 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class ConsoleSource(Protocol):
+    """A source that also has the console output of its runs."""
+
+    def last_lines(self, run: Run, count: int) -> Sequence[str]:
+        """Return the last ``count`` lines that ``run`` printed, oldest first; fewer where there are fewer.
+
+        Asked once, by a worker, when a run has failed. Raises `SourceError` where they can't be had; the
+        alert then comes without them.
+        """
+        ...
+
+
 class Notifier(Protocol):
     """A connection to one receiver."""
 

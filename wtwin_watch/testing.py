@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from wtwin_watch.model import Batch, Cursor, Point, Restart, Run
-from wtwin_watch.protocols import Source
+from wtwin_watch.model import Batch, Cursor, Point, Restart, Run, RunStatus
+from wtwin_watch.protocols import ConsoleSource, Source
 
 LIMITS = (1, 2, 3, 7, 100, 100_000)
 """Limits that a log is read with, all of which must bring the same points."""
@@ -86,9 +86,34 @@ def _check_runs(source: Source) -> list[Run]:
     assert again == runs, "two lists of runs differ though nothing was logged between them"
     for run in runs:
         assert run.name, f"{run.key} has no name"
-        json.dumps([run.key.run, run.name, run.version, run.last_activity], allow_nan=False)
+        said = [
+            run.key.run,
+            run.name,
+            run.version,
+            run.last_activity,
+            run.url,
+            run.group,
+            *run.tags,
+        ]
+        json.dumps([*said, run.exit_code], allow_nan=False)
         f"{run.key.run}{run.name}".encode()
+        assert isinstance(run.status, RunStatus), f"the status of {run.key} is {run.status!r}"
+        assert isinstance(run.tags, tuple), f"the tags of {run.key} are no tuple: {run.tags!r}"
+        _check_last_lines(source, run)
     return runs
+
+
+def _check_last_lines(source: Source, run: Run) -> None:
+    if not isinstance(source, ConsoleSource):
+        return
+    asked = 3
+    lines = source.last_lines(run, asked)
+    assert len(lines) <= asked, (
+        f"{run.key} gives {len(lines)} last lines where {asked} were asked for"
+    )
+    for line in lines:
+        assert isinstance(line, str), f"a last line of {run.key} is {line!r}"
+        assert "\n" not in line, f"a last line of {run.key} holds a line break: {line!r}"
 
 
 def _check_run(

@@ -97,6 +97,8 @@ def _sign(notification: Notification) -> str:
         return "✅"
     if notification.event is Event.TEST:
         return "🔔"
+    if notification.event is Event.ACKNOWLEDGED:
+        return "👀"
     return _SIGNS[notification.alert.severity]
 
 

@@ -35,7 +35,7 @@ def body(notification: Notification) -> bytes:
 
 def _data(notification: Notification) -> Mapping[str, Any]:
     alert, run, words = notification.alert, notification.run, notification.message
-    seen = alert.detection
+    seen, seen_by = alert.detection, alert.acknowledged
     return {
         "version": SCHEMA_VERSION,
         "alert_id": _text(alert.id),
@@ -53,6 +53,9 @@ def _data(notification: Notification) -> Mapping[str, Any]:
         "fired_at": timestamp(alert.fired_at),
         "resolved_at": timestamp(alert.resolved_at),
         "outcome": _text(alert.outcome or None),
+        "acknowledged_by": _text(seen_by.by) if seen_by else None,
+        "acknowledged_at": timestamp(seen_by.at) if seen_by else None,
+        "acknowledged_until": timestamp(seen_by.until) if seen_by else None,
         "metric": _text(seen.metric),
         "detector": _text(seen.detector),
         "onset_step": number(seen.onset_step),

@@ -56,6 +56,10 @@ class Toy:
         run = Run(RunKey("toy", "r"), "r", version="1")
         if self.fault == "twice":
             return [run, run]
+        if self.fault == "status":
+            return [replace(run, status="running")]
+        if self.fault == "tags":
+            return [replace(run, tags=["a"])]
         if self.fault == "restless":
             self.fetched += 1
             return [replace(run, version=str(self.fetched))]
@@ -83,6 +87,11 @@ class Toy:
     def close(self):
         self.fetched = -1
 
+    def last_lines(self, run, count):
+        if self.fault == "lines":
+            return ["one\ntwo"]
+        return ["step 1"] * (count + (self.fault == "talkative"))
+
 
 def test_a_right_adapter_passes():
     assert len(check_adapter(Toy)["r"]) == 10
@@ -100,6 +109,10 @@ def test_a_right_adapter_passes():
         ("tuple", "is changed by JSON"),
         ("meddling", "fetching changed the cursor"),
         ("roots", "not a Path"),
+        ("status", "the status of toy/r is 'running'"),
+        ("tags", "are no tuple"),
+        ("lines", "holds a line break"),
+        ("talkative", "gives 4 last lines where 3 were asked for"),
     ],
 )
 def test_a_wrong_adapter_is_told_what_is_wrong(fault, said):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from wtwin_watch.model import (
+    Acknowledgement,
     Alert,
     AlertState,
     Detection,
@@ -83,9 +84,13 @@ def notification(
         resolved_at=STARTED + 600 if resolved else None,
         resolved_step=1900.0 if resolved else None,
         outcome="back to normal after 700 steps" if resolved else "",
+        acknowledged=(
+            Acknowledgement("ada", STARTED + 120) if event is Event.ACKNOWLEDGED else None
+        ),
     )
+    begun = {Event.RESOLVED: "Resolved", Event.ACKNOWLEDGED: "Acknowledged"}.get(event, "Critical")
     words = message or Message(
-        title=f"{'Resolved' if resolved else 'Critical'}: loss drifts up ({name})",
+        title=f"{begun}: loss drifts up ({name})",
         summary=alert.outcome or detection.summary,
         facts=(("Run", name), ("Observed", "2.81"), ("Expected", "2.5")),
         link=url,

@@ -13,6 +13,8 @@ from tests.support.notifications import HOSTILE_NAMES, notification
 from wtwin_watch.model import Event, Receipt
 from wtwin_watch.protocols import Notifier, Options
 
+LIFE = (Event.TEST, Event.FIRING, Event.CHANGED, Event.ACKNOWLEDGED, Event.RESOLVED)
+
 
 def check_notifier(notifier: Notifier, *, secrets: Iterable[str] = ()) -> None:
     """Check a notifier whose receiver is up and takes any number of messages at once.
@@ -26,7 +28,7 @@ def check_notifier(notifier: Notifier, *, secrets: Iterable[str] = ()) -> None:
     assert not [secret for secret in secrets if secret in told + repr(notifier)]
     for index, name in enumerate(HOSTILE_NAMES):
         previous: Any = None
-        for event in (Event.TEST, Event.FIRING, Event.CHANGED, Event.RESOLVED):
+        for event in LIFE:
             given = notification(event, name=name, previous=previous, id=f"ntf_{index}_{event}")
             receipt = notifier.send(given)
             assert isinstance(receipt, Receipt)

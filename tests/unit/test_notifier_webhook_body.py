@@ -116,6 +116,9 @@ def test_the_body_tells_everything_about_the_alert():
             "fired_at": "2025-10-09T08:54:20.000Z",
             "resolved_at": "2025-10-09T09:03:20.000Z",
             "outcome": "back to normal after 700 steps",
+            "acknowledged_by": None,
+            "acknowledged_at": None,
+            "acknowledged_until": None,
             "metric": "train/loss",
             "detector": "trend",
             "onset_step": 1200,
@@ -198,3 +201,9 @@ def test_a_body_stays_small_whatever_the_evidence():
     body = webhook_body.body(notification(evidence=(long,) * 1000))
 
     assert len(body) < 300_000
+
+
+def test_an_acknowledgement_says_who_and_when():
+    data = json.loads(webhook_body.body(notification(Event.ACKNOWLEDGED)))["data"]
+
+    assert (data["acknowledged_by"], data["acknowledged_at"]) == ("ada", "2025-10-09T08:55:20.000Z")

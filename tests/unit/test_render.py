@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.records import DRIFT, RUN, make_alert
-from wtwin_watch.model import AlertState, Event, Severity
+from wtwin_watch.model import Acknowledgement, AlertState, Event, Severity
 from wtwin_watch.notify.render import message, number
 
 
@@ -34,6 +34,22 @@ def test_a_resolved_alert_says_how_it_ended():
     assert text.title == "Resolved: loss drifts up (a)"
     assert text.summary == "it is back at its forecast"
     assert dict(text.facts)["Resolved at step"] == "2400"
+
+
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        (Acknowledgement("ada", 0.0), "Seen by ada."),
+        (
+            Acknowledgement("ada", 0.0, 1_767_225_600.0, "new data mix"),
+            "Seen by ada, quiet until 2026-01-01 00:00 UTC: new data mix",
+        ),
+    ],
+)
+def test_an_acknowledged_alert_says_who_has_seen_it(seen, told):
+    text = message(Event.ACKNOWLEDGED, make_alert(acknowledged=seen), RUN)
+
+    assert (text.title, text.summary) == ("Acknowledged: loss drifts up (a)", told)
 
 
 def test_a_kind_without_words_of_its_own_is_still_readable():

@@ -98,5 +98,6 @@ def stored_detection(stored: Mapping[str, Any]) -> Detection:
             "family": Family(stored["family"]),
             "severity": Severity(stored["severity"]),
             "evidence": tuple(stored["evidence"]),
+            "last_lines": tuple(stored.get("last_lines", ())),
         }
     )

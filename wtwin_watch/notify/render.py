@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 
-from wtwin_watch.model import Alert, Event, Family, Message, Run
+from wtwin_watch.model import Acknowledgement, Alert, Event, Family, Message, Run
 
 _WHAT = {
     Family.LOSS: "loss",
@@ -41,6 +42,9 @@ def message(event: Event, alert: Alert, run: Run) -> Message:
     if event is Event.RESOLVED:
         title = f"Resolved: {what} ({where})"
         summary = alert.outcome or "The alert is resolved."
+    elif event is Event.ACKNOWLEDGED:
+        title = f"Acknowledged: {what} ({where})"
+        summary = _acknowledged(alert.acknowledged) or detection.summary
     elif event is Event.TEST:
         title = f"Test: this is what an alert looks like ({where})"
         summary = "This is a test; nothing is wrong."
@@ -68,6 +72,21 @@ def message(event: Event, alert: Alert, run: Run) -> Message:
         if text
     ]
     return Message(title, summary, tuple(facts), run.url)
+
+
+def _acknowledged(seen: Acknowledgement | None) -> str:
+    if seen is None:
+        return ""
+    until = f", quiet until {_moment(seen.until)}" if seen.until is not None else ""
+    said = f": {seen.comment}" if seen.comment else "."
+    return f"Seen by {seen.by or 'somebody'}{until}{said}"
+
+
+def _moment(seconds: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError, OSError):
+        return "an unknown time"
 
 
 def number(value: float | None) -> str:
