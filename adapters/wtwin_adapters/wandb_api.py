@@ -25,7 +25,7 @@ _STATUS = {
     "crashed": RunStatus.CRASHED,
     "killed": RunStatus.KILLED,
     "preempting": RunStatus.RUNNING,
-    "preempted": RunStatus.KILLED,
+    "preempted": RunStatus.PREEMPTED,
 }
 
 
@@ -41,7 +41,7 @@ class WandbSource:
         self._options = options
         key = options.api_key.get_secret_value() if options.api_key else None
         self._access = options.base_url, key
-        self._host = HOSTS.enter(*self._access)
+        self._host = HOSTS.enter(*self._access, options.requests_per_minute)
 
     def runs(self) -> Iterator[Run]:
         """List the runs that are running or ended lately: a request for each hundred of them."""

@@ -19,10 +19,11 @@ from wtwin_adapters.wandb_api_host import Host
 from wtwin_adapters.wandb_api_http import BadShape, TooLarge
 from wtwin_adapters.wandb_api_queries import Head, Page, RunPath, ask_head, ask_page
 from wtwin_adapters.wandb_api_rows import Gatherer, Row, Taken, rows_of
+from wtwin_watch.errors import SourceError
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Batch, Restart
 
-FETCH_S = 40.0
+FETCH_S = 30.0
 """A fetch brings what it has after so long."""
 _VERSION = 1
 _SCAN_ROWS = 5_000
@@ -32,6 +33,8 @@ _SPARSE = 8
 _MOST_ROWS = 20_000
 _OLDER_S = 60.0
 """Rows so much older than their run were copied from the one it was forked from."""
+
+_UNKNOWN = "?"
 
 COPIED = "row older than the run, copied by a fork"
 
@@ -47,12 +50,12 @@ class Asking(Protocol):
         """Ask for rows that are not exported."""
         ...
 
-    def scan(self, min_step: int, count: int, skipped: Counter[str]) -> tuple[list[Row], bool, int]:
-        """Ask the client for rows, exported or not; with whether there are more, and the last step."""
+    def scan(self, min_step: int, count: int, skipped: Counter[str]) -> tuple[list[Row], bool]:
+        """Ask the client for rows, exported or not; with whether there are more."""
         ...
 
-    def leave(self) -> bool:
-        """Whether another request may be sent now."""
+    def leave(self, first: bool) -> bool:
+        """Whether another request may be sent now. Raises `SourceError` if not even the ``first`` may."""
         ...
 
 
@@ -66,6 +69,8 @@ class Remote:
 
     def head(self) -> Head:
         """Ask what there is; where this server can't say, everything is taken for exported."""
+        if not self._host.budget.take(self._until):
+            raise self._host.resting()
         try:
             return ask_head(self._host.graphql(), self._path)
         except BadShape:
@@ -75,7 +80,7 @@ class Remote:
         """Ask for rows that are not exported. Raises `BadShape` or `TooLarge` too."""
         return ask_page(self._host.graphql(), self._path, min_step, width, skipped)
 
-    def scan(self, min_step: int, count: int, skipped: Counter[str]) -> tuple[list[Row], bool, int]:
+    def scan(self, min_step: int, count: int, skipped: Counter[str]) -> tuple[list[Row], bool]:
         """Ask the client for rows, exported or not."""
         answer = self._host.ask(
             "scan",
@@ -85,11 +90,14 @@ class Remote:
             min_step=min_step,
             rows=count,
         )
-        return rows_of(answer["rows"], skipped), bool(answer["more"]), int(answer["last_step"])
+        return rows_of(answer["rows"], skipped), bool(answer["more"])
 
-    def leave(self) -> bool:
+    def leave(self, first: bool) -> bool:
         """Whether another request may be sent now: there is time, and the budget has one."""
-        return self._host.budget.take(self._until)
+        leave = self._host.budget.take(self._until)
+        if first and not leave:
+            raise self._host.resting()
+        return leave
 
 
 @dataclass(slots=True)
@@ -128,9 +136,9 @@ class Place:
             Taken.load(form),
         )
 
-    def go_back(self, step: int) -> None:
-        """Read again from ``step`` on."""
-        self.next, self.exported = step, False
+    def begin_again(self) -> None:
+        """Read the run from its start on."""
+        self.created, self.next, self.exported = "", 0, False
         self.taken.last, self.taken.part = None, 0
 
 
@@ -149,8 +157,9 @@ class Reader:
         self._place = place
         self._sink = Gatherer(place.taken, self._names, self._limit)
         self._metrics = max(1, len(place.taken.seen))
-        if not place.created and not self._begin():
-            return self._batch(more=True)
+        if not place.created or not place.next:
+            self._begin()
+        self._width = min(_MOST_ROWS, self._limit // self._metrics + 2)
         more = self._read_exported() if place.exported else self._read_live()
         return self._batch(more)
 
@@ -167,61 +176,69 @@ class Reader:
             step_name=place.taken.step_name,
         )
 
-    def _begin(self) -> bool:
-        if not self._asking.leave():
-            return False
+    def _begin(self) -> None:
         head = self._asking.head()
-        self._place.created = head.created or "?"
+        self._place.created = head.created or _UNKNOWN
         self._place.exported = head.exported
         self._place.copied_below = head.last_step + 1
         self._metrics = max(1, sum(usable(key, self._names) for key in head.keys))
-        return True
 
     # -- rows that are not exported --------------------------------------------------------------
 
     def _read_live(self) -> bool:
         """Take rows up to the end or the limit; returns whether there are more."""
-        place, sink = self._place, self._sink
-        width = min(_MOST_ROWS, self._limit // self._metrics + 2)
+        place = self._place
         read, first = 0, True
-        while True:
-            if not self._asking.leave():
-                return True
+        while self._asking.leave(first):
             last = place.taken.last
+            # The row taken last is asked for again: it shows whether the history goes on from it.
             overlaps = first and last is not None and place.next == math.floor(last[0]) + 1
-            low = place.next - 1 if overlaps else place.next
-            try:
-                page = self._asking.page(low, width, sink.skipped)
-            except TooLarge:
-                if width == 1:
-                    raise BadShape("a row beyond all reason") from None
-                width = max(1, width // _SPARSE)
-                continue
-            except BadShape:
-                place.exported = True
+            low = place.next - overlaps
+            page = self._page(low)
+            if page is None:
                 return self._read_exported()
             first = False
-            if place.created not in (page.head.created, "?"):
-                self._start_anew(page.head)
-                continue
+            if place.created not in (page.head.created, _UNKNOWN):
+                self._start_anew()
+                return True
             if last is not None and not self._follows(last, page, overlaps):
                 if self._is_exported(last, page.head):
                     return self._read_exported()
-                place.go_back(self._rewound_to(page.head.last_step, last[1]))
-                continue
-            place.next = min(place.next, page.head.last_step + 1)
-            for row in page.rows:
-                if not self._take(row):
-                    place.next = math.floor(row.step)
-                    return True
-            place.next = max(place.next, min(low + width, page.head.last_step + 1))
-            if place.next > page.head.last_step:
-                return self._ended(page.head.last_step)
-            read += len(page.rows)
-            if read > _MOST_ROWS:
+                self._go_back(page.head.last_step, last[1])
                 return True
-            if len(page.rows) * _SPARSE < width:
-                width = min(_WIDEST, width * _SPARSE)
+            more = self._take_page(page, low)
+            read += len(page.rows)
+            if more is not None or read > _MOST_ROWS:
+                return more is not False
+        return True
+
+    def _page(self, low: int) -> Page | None:
+        """Ask for the rows from ``low`` on; None where this server answers in a form unknown here."""
+        while True:
+            try:
+                return self._asking.page(low, self._width, self._sink.skipped)
+            except BadShape:
+                return None
+            except TooLarge:
+                if self._width == 1:
+                    raise SourceError(
+                        f"the row at step {low} is too large to be read; log media apart from metrics"
+                    ) from None
+                self._width = max(1, self._width // _SPARSE)
+
+    def _take_page(self, page: Page, low: int) -> bool | None:
+        """Take the rows of a page; whether there are more, or None where the next page has to be asked."""
+        place, last_step = self._place, page.head.last_step
+        for row in page.rows:
+            if not self._take(row):
+                place.next = math.floor(row.step)
+                return True
+        place.next = min(low + self._width, last_step + 1)
+        if place.next > last_step:
+            return self._ended(last_step)
+        if len(page.rows) * _SPARSE < self._width:
+            self._width = min(_WIDEST, self._width * _SPARSE)
+        return None
 
     def _follows(self, last: tuple[float, float | None, str], page: Page, overlaps: bool) -> bool:
         """Whether the row taken last is still where it was."""
@@ -235,55 +252,56 @@ class Reader:
         """Whether the row taken last is not among the live ones because it was exported since."""
         if head.last_step < math.floor(last[0]):
             return False
-        rows, _, _ = self._asking.scan(math.floor(last[0]), 1, Counter())
+        rows, _ = self._asking.scan(math.floor(last[0]), 1, Counter())
         return any(row.step == last[0] and row.digest(self._names) == last[2] for row in rows)
 
-    def _rewound_to(self, last_step: int, stamp: float | None) -> int:
-        """The step from which rows are newer than ``stamp``, the time of the row taken last.
+    def _go_back(self, last_step: int, stamp: float | None) -> None:
+        """Go on after the newest row that is not newer than ``stamp``, the time of the row taken last.
 
-        Looks backwards from the end, so it costs what is new. 0 where rows don't say their time.
+        Such a row was there before, and those after it are not the ones that were read. Looks backwards
+        from the end, so it costs what is new. Where rows don't say their time, all are read again.
         """
-        if stamp is None:
-            return 0
-        newer_from = high = last_step + 1
-        width = 1_000
-        while high > 0 and self._asking.leave():
+        place = self._place
+        place.taken.rewound = True
+        high, width = last_step + 1, 1_000
+        while stamp is not None and high > 0 and self._asking.leave(False):
             low = max(0, high - width)
-            for row in reversed(self._asking.page(low, high - low, Counter()).rows):
-                if row.stamp is None:
-                    return 0
-                if row.stamp <= stamp:
-                    return newer_from
-                newer_from = math.floor(row.step)
+            for row in reversed(self._rows_between(low, high)):
+                if row.stamp is not None and row.stamp <= stamp:
+                    place.taken.last = (row.step, row.stamp, row.digest(self._names))
+                    place.taken.part, place.next = 0, math.floor(row.step) + 1
+                    return
             high, width = low, min(_MOST_ROWS, 2 * width)
-        return 0
+        place.begin_again()
+
+    def _rows_between(self, low: int, high: int) -> list[Row]:
+        try:
+            return self._asking.page(low, high - low, Counter()).rows
+        except (BadShape, TooLarge):
+            return []
 
     def _ended(self, last_step: int) -> bool:
         """At the end of the live rows: where the last step was not among them, the client may have it."""
         place = self._place
         last = place.taken.last
         reached = -1 if last is None else math.floor(last[0])
-        if reached >= last_step or place.next <= 0:
-            return False
-        if last is None and place.taken.seen:  # rewound, and nothing was logged since
+        if reached >= last_step:
             return False
         place.next = reached + 1
         return self._read_exported()
 
-    def _start_anew(self, head: Head) -> None:
-        place = self._place
+    def _start_anew(self) -> None:
         self._sink.restart = Restart("another run was logged under the same id")
-        place.created, place.copied_below = head.created, head.last_step + 1
-        place.go_back(0)
-        place.taken.seen.clear()
-        place.taken.step_name = None
+        self._place.begin_again()
+        self._place.taken.seen.clear()
+        self._place.taken.step_name = None
 
     # -- rows that the client reads --------------------------------------------------------------
 
     def _read_exported(self) -> bool:
         place = self._place
         count = min(_SCAN_ROWS, self._limit // self._metrics + 1)
-        rows, more, last_step = self._asking.scan(place.next, count, self._sink.skipped)
+        rows, more = self._asking.scan(place.next, count, self._sink.skipped)
         for row in rows:
             if not self._take(row):
                 place.next, place.exported = math.floor(row.step), True
@@ -312,9 +330,9 @@ class Reader:
         """
         if self._running:
             return True
-        rows = self._asking.page(last_step, 1, Counter()).rows
+        rows = self._rows_between(last_step, last_step + 1)
         if not rows:
-            rows, _, _ = self._asking.scan(last_step, 1, Counter())
+            rows, _ = self._asking.scan(last_step, 1, Counter())
         return bool(rows) and not self._is_copied(rows[-1])
 
     def _is_copied(self, row: Row) -> bool:

@@ -18,8 +18,8 @@ from wtwin_watch.secrets import shown_url
 class Host:
     """One server and one key. ``base_url`` and ``key`` None: as the client finds them."""
 
-    def __init__(self, base_url: str | None, key: str | None) -> None:
-        self.budget = Budget()
+    def __init__(self, base_url: str | None, key: str | None, per_minute: float) -> None:
+        self.budget = Budget(per_minute)
         self._base_url = base_url
         self._key = key
         self._child = Child(child_environment(os.environ, base_url, key))
@@ -50,11 +50,19 @@ class Host:
     def ask(self, what: str, within_s: float, **details: Any) -> dict[str, Any]:
         """Let the client do something. Raises `SourceError` saying what failed and the cure."""
         if not self.budget.take(time.monotonic() + within_s / 2):
-            raise SourceError(f"W&B at {self.shown} wants no requests now; it is asked later")
+            raise self.resting()
         try:
             return self._child.ask(what, within_s, **details)
         except ClientFailed as error:
             raise self._told(error, details) from None
+
+    def resting(self) -> SourceError:
+        """Say that no request is to be sent now."""
+        rest_s = self.budget.rest_s
+        return SourceError(
+            f"W&B at {self.shown} is given a rest of {rest_s:.0f} s, as it asked for",
+            retry_after_s=rest_s,
+        )
 
     def close(self) -> None:
         """End the client and the connections."""
@@ -84,10 +92,12 @@ class _Hosts:
         self._lock = threading.Lock()
         self._hosts: dict[tuple[str | None, str | None], tuple[Host, int]] = {}
 
-    def enter(self, base_url: str | None, key: str | None) -> Host:
+    def enter(self, base_url: str | None, key: str | None, per_minute: float) -> Host:
         """Use a host; it stays until as many have left as have entered."""
         with self._lock:
-            host, users = self._hosts.get((base_url, key)) or (Host(base_url, key), 0)
+            known = self._hosts.get((base_url, key))
+            host, users = known or (Host(base_url, key, per_minute), 0)
+            host.budget.limit(per_minute)
             self._hosts[base_url, key] = host, users + 1
             return host
 

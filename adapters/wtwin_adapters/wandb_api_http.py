@@ -133,10 +133,14 @@ def refused(shown: str, status: int | None, rest_s: float = 0.0, text: str = "")
         wish = f" and wants none for {rest_s:.0f} s" if rest_s else ""
         return SourceError(
             f"W&B at {shown} says there are too many requests (429){wish}; if that lasts, give the"
-            " source a longer interval or fewer runs"
+            " source a longer interval or fewer runs",
+            retry_after_s=rest_s or None,
         )
     if status is not None and status >= _SERVER:
-        return SourceError(f"W&B at {shown} is in trouble (HTTP {status}); it is asked again")
+        return SourceError(
+            f"W&B at {shown} is in trouble (HTTP {status}); it is asked again",
+            retry_after_s=rest_s or None,
+        )
     if status is not None:
         return SourceError(f"W&B at {shown} answered HTTP {status}; check base_url")
     return SourceError(f"W&B at {shown} can't be read: {text}")

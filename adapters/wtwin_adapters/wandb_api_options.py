@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 
+from wtwin_adapters.wandb_api_budget import PER_MINUTE
 from wtwin_watch.protocols import SourceOptions
 from wtwin_watch.secrets import Secret
 
@@ -81,6 +82,8 @@ class WandbOptions(SourceOptions):
     """Patterns (``*``, ``?``, ``[…]``) of names as the W&B page shows them."""
     ended_within_h: float = Field(24.0, ge=0, le=24 * 366)
     """Runs whose last sign of life is longer ago are not listed, hours."""
+    requests_per_minute: float = Field(PER_MINUTE, gt=0, le=1e6)
+    """Of all sources of a server together: the least that one of them says."""
     base_url: Annotated[str, AfterValidator(_check_url)] | None = Field(
         default_factory=_url_of_environment
     )

@@ -105,6 +105,8 @@ class Taken:
     """What steps are taken from, as of the first row with a loss."""
     seen: dict[str, float] = field(default_factory=dict)
     """The last step of each metric."""
+    rewound: bool = False
+    """Rows were taken back: the next one may replace another of the same step."""
 
     def dump(self) -> dict[str, Any]:
         """Give the JSON form."""
@@ -113,6 +115,7 @@ class Taken:
             "part": self.part,
             "step": self.step_name,
             "seen": dict(list(self.seen.items())[-_MAX_SEEN:]),
+            "rewound": self.rewound,
         }
 
     @classmethod
@@ -124,6 +127,7 @@ class Taken:
             form["part"],
             form["step"],
             dict(form["seen"]),
+            form["rewound"],
         )
 
 
@@ -148,7 +152,10 @@ class Gatherer:
         taken = self.taken
         if taken.last is not None and row.step <= taken.last[0]:
             return True
-        values = [(n, v) for n, v in row.values.items() if v is not None and usable(n, self._names)]
+        # By name, since the client gives the cells of a row in another order each time.
+        values = sorted(
+            (n, v) for n, v in row.values.items() if v is not None and usable(n, self._names)
+        )
         good = [(name, value) for name, value in values if isinstance(value, float)]
         step = self._step(row)
         if step is None:
@@ -200,12 +207,14 @@ class Gatherer:
 
     def _in_order(self, step: float, values: list[tuple[str, float]]) -> bool:
         seen = self.taken.seen
-        for name, _ in values:
-            if step < seen.get(name, step):
-                if self.points or self.restart:
-                    self.full = True
-                    return False
-                self.restart = Restart(f"steps go back from {seen[name]:.15g} to {step:.15g}", step)
-                self.taken.seen = {n: min(s, step) for n, s in seen.items()}
-                break
+        passed = max((seen.get(name, -math.inf) for name, _ in values), default=-math.inf)
+        if self.taken.rewound:
+            passed = max(seen.values(), default=-math.inf)
+        if step < passed or (self.taken.rewound and step == passed):
+            if self.points or self.restart:
+                self.full = True
+                return False
+            self.restart = Restart(f"steps go back from {passed:.15g} to {step:.15g}", step)
+            self.taken.seen = {name: min(last, step) for name, last in seen.items()}
+        self.taken.rewound = False
         return True

@@ -35,9 +35,8 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     folder = tempfile.mkdtemp(prefix="wtwin-watch-wandb-")
-    # The client makes a folder for every run that it lists, and keeps caches.
     for name in ("WANDB_DIR", "WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_ARTIFACT_DIR"):
-        os.environ[name] = folder
+        os.environ[name] = os.path.join(folder, name)
     requests: SimpleQueue[dict[str, Any]] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests, os.getppid(), folder), daemon=True).start()
     client = _Client()
@@ -116,6 +115,8 @@ class _Client:
             attrs = run._attrs
             facts = {name: attrs.get(name) for name in _LISTED}
             listed.append({**facts, "lines": attrs.get("historyLineCount"), "url": run.url})
+        # It made a folder for each of them.
+        shutil.rmtree(os.environ["WANDB_DIR"], ignore_errors=True)
         return {"runs": listed, "pages": 1 + len(listed) // per_page}
 
     def _scan(self, project: str, run: str, min_step: int, rows: int) -> dict[str, Any]:
@@ -143,7 +144,6 @@ class _Scan:
         # Pages of the client are ranges of steps: in a sparse history a narrow one is mostly empty.
         lines = max(1, int(run._attrs.get("historyLineCount") or 1))
         width = max(_PAGE_ROWS, min(_WIDEST_PAGE, _PAGE_ROWS * (last_step + 1) // lines))
-        self._last_step = last_step
         self._rows: Iterator[dict[str, Any]] = iter(
             run.scan_history(min_step=min_step, page_size=width, use_cache=False)
         )
@@ -164,11 +164,7 @@ class _Scan:
             if row.get(STEP, min_step) >= min_step:
                 ready.append(row)
         given = list(ready)[:count]
-        return {
-            "rows": given,
-            "more": more or len(ready) > count,
-            "last_step": self._last_step,
-        }
+        return {"rows": given, "more": more or len(ready) > count}
 
 
 def _api() -> Any:

@@ -1,10 +1,6 @@
 """A job that logs with the genuine wandb is watched by the real daemon, over the genuine client."""
 
-import json
 import math
-import os
-import re
-from pathlib import Path
 
 import pytest
 
@@ -40,7 +36,9 @@ def test_a_run_is_written_watched_and_told_and_each_row_counts_once(program, tmp
         assert told["family"] == "nonfinite"
         assert told["run"] == "myteam/llm/run-1"
         assert told["url"] == f"{wandb.url}/myteam/llm/runs/run-1"
-        assert wait_until(lambda: [str(r.run.status) for r in program.status().runs] == ["finished"])
+        assert wait_until(
+            lambda: [str(r.run.status) for r in program.status().runs] == ["finished"]
+        )
         assert [alert["title"] for alert in wandb.alerts] == ["the job's own"]
         assert daemon.stop() == 0
     assert KEY not in daemon.log
