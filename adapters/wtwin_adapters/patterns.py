@@ -25,6 +25,10 @@ class Row:
     step: Value
     values: list[tuple[str, Value]]
     step_name: str = "step"
+    epoch: int | None = None
+    """The line says only that this epoch begins, counted from 0."""
+    total: float = 0.0
+    """Steps of an epoch, where the step is counted within one that an earlier line told."""
 
 
 Reader = Callable[[str, Names], Row | None]
@@ -182,11 +186,15 @@ def _dict(text: str, names: Names) -> Row | None:
 
 
 # 12%|#2   | 12/100 [00:01<00:08, 10.3it/s, loss=2.31]  and  12/100 [==>.....] - ETA: 3s - loss: 2.31
-_BAR = re.compile(r"(?<![\w.])(\d+)/(\d+)\s*(?:\[|[━─╸ ]|-)")
+_BAR = re.compile(r"(?<![\w.])(\d+)/(\d+)\s*(?:\[|[━─╸])")
+_EPOCH_BEGINS = re.compile(r"\s*epoch (\d+)/\d+\s*", re.I)
 _BAR_EPOCH = re.compile(r"\bepoch:?\s+\[?(\d+)(?:/(\d+))?", re.I)
 
 
 def _bar(text: str, names: Names) -> Row | None:
+    begins = _EPOCH_BEGINS.fullmatch(text)
+    if begins:
+        return Row(None, [], epoch=int(begins[1]) - 1)
     bar = _BAR.search(text)
     if not bar or "loss" not in text[bar.end() :].lower():
         return None
@@ -201,8 +209,8 @@ def _bar(text: str, names: Names) -> Row | None:
         return Row(found.pop(given), list(found.items()), given)
     if epoch:
         first = 1 if epoch[2] else 0
-        done += (float(epoch[1]) - first) * total
-    return Row(done, values, "progress bar")
+        return Row(done + (float(epoch[1]) - first) * total, values, "progress bar")
+    return Row(done, values, "progress bar", total=total)
 
 
 # Epoch [1][50/1000] of mmdetection, Epoch: [0][10/5005] and Train Epoch: 1 [640/60000 of examples, and
@@ -260,7 +268,7 @@ PATTERNS = (
     Pattern("fairseq", re.compile(rb"epoch \d|train_inner"), _fairseq),
     Pattern("MLPerf", re.compile(rb":::MLLOG.*loss"), _mlperf),
     Pattern("Hugging Face", re.compile(rb"\{.*loss"), _dict, counts_rows=True),
-    Pattern("progress bar", re.compile(rb"(?i)\d/\d.*loss"), _bar),
+    Pattern("progress bar", re.compile(rb"(?i)\d/\d.*loss|^\s*epoch \d+/\d+\s*$"), _bar),
     Pattern("key=value", re.compile(rb"(?i)loss"), _pairs),
 )
 """In the order in which they are believed."""

@@ -119,6 +119,7 @@ class TextRows:
         self._step_name: str | None = form.get("step")
         # The step that was read last: a line without one belongs to it.
         self._at: float | None = form.get("at")
+        self._epoch: int = form.get("epoch", 0)
         # The metrics seen at that step.
         self._here: list[str] = list(form.get("here", []))
 
@@ -128,6 +129,7 @@ class TextRows:
             "pattern": self._pattern.name,
             "step": self._step_name,
             "at": self._at,
+            "epoch": self._epoch,
             "here": self._here,
         }
 
@@ -158,7 +160,12 @@ class TextRows:
         if row is None:
             return True
         values = [(n, v) for n, v in row.values if usable(n, self._names)][:_MAX_METRICS]
+        if row.epoch is not None:
+            self._epoch = row.epoch
+            return True
         step = row.step
+        if row.total and isinstance(step, float):
+            step += self._epoch * row.total
         if self._pattern.counts_rows and step is None:
             if not any(isinstance(v, float) for _, v in values):
                 return True

@@ -106,6 +106,21 @@ def test_a_progress_bar_is_a_row_for_each_step_it_shows(tmp_path):
     assert batches[0].skipped == {"another row of the same step": 1}
 
 
+def test_the_bars_of_keras_count_on_over_epochs(tmp_path):
+    log = tmp_path / "job.out"
+    bar = "{0}/9 [====>] - 5s 2ms/step - loss: {1} - accuracy: 0.9\n"
+    log.write_text(
+        "".join(f"Epoch {e}/2\n" + bar.format(5, 3 - e) + bar.format(9, 2.5 - e) for e in (1, 2))
+    )
+    logs = source(log)
+    (run,) = logs.runs()
+
+    batches = read_on(logs, run)
+
+    assert losses(batches, "loss") == [(5, 2), (9, 1.5), (14, 1), (18, 0.5)]
+    assert not any(batch.restart or batch.skipped for batch in batches)
+
+
 def test_colours_do_not_matter(tmp_path):
     log = tmp_path / "train.log"
     log.write_text(

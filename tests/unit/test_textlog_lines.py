@@ -87,6 +87,21 @@ LINES = [
         50,
         {"Loss": 6.95, "LR": 1e-5},
     ),
+    (
+        "key=value",
+        "01/02/2024 10:00:00 - INFO - __main__ - Epoch 0, Step 10, Loss 2.31",
+        "Step",
+        10,
+        {"Loss": 2.31},
+    ),
+    ("key=value", "steps: 10 loss: 8.25 iter time (s): 0.5", "steps", 10, {"loss": 8.25}),
+    (
+        "progress bar",
+        "Epoch 0: :  10%|# | 5/50 [00:01<00:08, reduced_train_loss=11.0, global_step=4.000]",
+        "global_step",
+        4,
+        {"reduced_train_loss": 11},
+    ),
     ("nanoGPT", "step 250: train loss 2.4, val loss 2.51", None, 250, {"val loss": 2.51}),
     (
         "modded-nanogpt",
