@@ -28,6 +28,11 @@ _TITLES = {
     "grad_nonfinite": "gradient norm is not finite",
     "loss_missing": "loss is no longer logged",
     "throughput_drop": "throughput dropped",
+    "stalled": "no new step",
+    "failed": "run failed",
+    "crashed": "run crashed",
+    "killed": "run killed",
+    "preempted": "run preempted",
     "stagnation": "loss has stopped falling",
     "source_down": "source can't be read",
     "source_partly_down": "runs can't be read",
@@ -68,6 +73,7 @@ def message(event: Event, alert: Alert, run: Run) -> Message:
             ("Score W", number(detection.score)),
             ("Detector", detection.detector),
             ("Evidence", "; ".join(detection.evidence)),
+            ("Last lines", "\n".join(detection.last_lines)),
         )
         if text
     ]

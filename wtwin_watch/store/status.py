@@ -9,9 +9,12 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from wtwin_watch.errors import StoreError
-from wtwin_watch.model import Alert, AlertState, Run
+from wtwin_watch.model import Alert, AlertState, Run, RunKey
 from wtwin_watch.store import codec, database, owner, tables
-from wtwin_watch.store.records import SourceRecord
+from wtwin_watch.store.records import Happening, SourceRecord
+
+TIMELINE = 20
+"""So many entries of the timeline are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,9 @@ class RunStatus:
     error: str | None
     first_seen_at: float
     saved_at: float
+    attempt: int
+    gone_since: float | None
+    """When its source was first found to list it no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,8 @@ class Status:
     """Those that are open and told, newest first."""
     outbox: Mapping[str, int] = field(default_factory=dict)
     """State (waiting, sent, parked) → how many notifications."""
+    timeline: tuple[Happening, ...] = ()
+    """What happened to runs besides their alerts, newest first."""
     undelivered: tuple[tuple[str, str, int, str], ...] = ()
     """(receiver, state, attempts, last error) of what waits after a failure, or is parked."""
 
@@ -67,6 +75,15 @@ def read_status(state: str, now: float) -> Status:
         raise StoreError(f"the state {database.shown(url)} can't be read: {error.orig}") from None
     finally:
         engine.dispose()
+
+
+def read_timeline(connection: sa.Connection, most: int) -> list[Happening]:
+    """Read the latest entries of all runs' timelines, newest first."""
+    t = tables.timeline
+    rows = connection.execute(sa.select(t).order_by(t.c.seq.desc()).limit(most))
+    return [
+        Happening(RunKey(row.source, row.run), row.at, row.kind, row.text, row.step) for row in rows
+    ]
 
 
 def _read(connection: sa.Connection, state: str, now: float) -> Status:
@@ -92,6 +109,8 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
             error=row.error,
             first_seen_at=row.first_seen_at,
             saved_at=row.saved_at,
+            attempt=row.attempt,
+            gone_since=row.gone_since,
         )
         for row in connection.execute(sa.select(t.runs).order_by(t.runs.c.source, t.runs.c.run))
     ]
@@ -120,6 +139,7 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
         sources=tuple(sources),
         runs=tuple(runs),
         alerts=tuple(codec.load_alert(text) for text in connection.execute(open_).scalars()),
+        timeline=tuple(read_timeline(connection, TIMELINE)),
         outbox={row[0]: row[1] for row in counts},
         undelivered=tuple(tuple(row) for row in connection.execute(failed)),
     )

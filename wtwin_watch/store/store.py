@@ -12,7 +12,15 @@ import sqlalchemy as sa
 from wtwin_watch.errors import OwnershipLost, StoreError
 from wtwin_watch.model import Alert, AlertState, Event, Family, Receipt, Run, RunKey
 from wtwin_watch.store import codec, database, owner, tables, writing
-from wtwin_watch.store.records import Checkpoint, OutboxEntry, Progress, RunRecord, SourceRecord
+from wtwin_watch.store.records import (
+    Checkpoint,
+    Happening,
+    OutboxEntry,
+    Progress,
+    RunRecord,
+    SourceRecord,
+)
+from wtwin_watch.store.status import read_timeline
 from wtwin_watch.store.writer import Writer
 
 
@@ -148,36 +156,82 @@ class Store:
         if rows:
             self._writer.write(lambda c: c.execute(query, rows))
 
-    def run_records(self, source: str) -> list[RunRecord]:
-        """Every run of a source as it was last saved."""
+    def run_records(self, source: str, *, resting: bool = True) -> list[RunRecord]:
+        """Every run of a source as it was last saved, with or without those at ``resting``."""
+        t = tables.runs
+        query = sa.select(t).where(t.c.source == source)
+        if not resting:
+            query = query.where(t.c.resting.is_(False))
         with self._reading() as connection:
-            rows = connection.execute(sa.select(tables.runs).where(tables.runs.c.source == source))
-            return [
-                RunRecord(
-                    run=codec.load_run(row.run_json),
-                    cursor=codec.loads(row.cursor_json),
-                    monitor=codec.loads(row.monitor_json),
-                    backlog=row.backlog,
-                    first_seen_at=row.first_seen_at,
-                    position=row.position,
-                    step_name=row.step_name,
-                    skipped=codec.loads(row.skipped_json),
-                    roles=codec.loads(row.roles_json),
-                    points=row.points,
-                    last_step=row.last_step,
-                    last_loss=codec.load_number(row.last_loss),
-                    judging=row.judging,
-                    error=row.error,
-                )
-                for row in rows
-            ]
+            return [codec.load_run_record(row) for row in connection.execute(query)]
 
-    def latest_alerts(self, source: str) -> dict[RunKey, dict[Family, Alert]]:
-        """The latest alert of each (run, family) of a source, open or not."""
+    def run_record(self, run: RunKey) -> RunRecord | None:
+        """One run as it was last saved."""
+        query = sa.select(tables.runs).where(writing.is_run(tables.runs, run))
+        with self._reading() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else codec.load_run_record(row)
+
+    def resting(self, source: str) -> list[tuple[Run, float | None]]:
+        """The runs of a source that are at rest, and since when they are gone."""
+        t = tables.runs.c
+        query = sa.select(t.run_json, t.gone_since).where(t.source == source, t.resting.is_(True))
+        with self._reading() as connection:
+            return [(codec.load_run(text), gone) for text, gone in connection.execute(query)]
+
+    def mark_gone(self, run: RunKey, now: float) -> None:
+        """Note that a run at rest isn't listed any more."""
+        query = sa.update(tables.runs).where(writing.is_run(tables.runs, run))
+        self._writer.write(lambda c: c.execute(query.values(gone_since=now)))
+
+    def forget_runs(self, runs: Sequence[RunKey]) -> None:
+        """Delete what is known of these runs, besides their alerts, which are pruned by their age."""
+
+        def work(connection: sa.Connection) -> None:
+            for run in runs:
+                for table in (tables.runs, tables.timeline):
+                    connection.execute(sa.delete(table).where(writing.is_run(table, run)))
+
+        self._writer.write(work)
+
+    def timeline(self, most: int = 50) -> list[Happening]:
+        """What happened to runs lately, newest first."""
+        with self._reading() as connection:
+            return read_timeline(connection, most)
+
+    def source_names(self) -> list[str]:
+        """The sources that are known here, whether they are watched or not."""
+        with self._reading() as connection:
+            return list(connection.execute(sa.select(tables.sources.c.name)).scalars())
+
+    def leave_source(self, name: str, now: float) -> list[Run]:
+        """Note that a source is watched no longer: its runs are gone. Returns them."""
+        t = tables.runs
+
+        def work(connection: sa.Connection) -> list[str]:
+            connection.execute(sa.delete(tables.sources).where(tables.sources.c.name == name))
+            connection.execute(
+                sa.update(t)
+                .where(t.c.source == name, t.c.gone_since.is_(None))
+                .values(gone_since=now)
+            )
+            return list(
+                connection.execute(sa.select(t.c.run_json).where(t.c.source == name)).scalars()
+            )
+
+        return [codec.load_run(text) for text in self._writer.write(work)]
+
+    def latest_alerts(
+        self, source: str, run: RunKey | None = None
+    ) -> dict[RunKey, dict[Family, Alert]]:
+        """The latest alert of each (run, family) of a source, or of one run of it, open or not."""
         t = tables.alerts.c
+        about = t.source == source
+        if run is not None:
+            about = sa.and_(about, t.run == run.run)
         newest = (
             sa.select(t.run, t.family, sa.func.max(t.started_at).label("started_at"))
-            .where(t.source == source)
+            .where(about)
             .group_by(t.run, t.family)
             .subquery()
         )
@@ -186,7 +240,7 @@ class Store:
             sa.select(t.alert_json)
             .join(newest, sa.and_(t.run == newest.c.run, t.family == newest.c.family))
             .where(
-                t.source == source,
+                about,
                 sa.or_(t.started_at == newest.c.started_at, t.state != AlertState.RESOLVED.value),
             )
         )
@@ -388,8 +442,11 @@ class Store:
 
         return self._writer.write(work)
 
-    def prune(self, before: float) -> None:
-        """Delete what was delivered, and alerts that were resolved, before this time."""
+    def prune(self, before: float, gone_before: float) -> None:
+        """Delete what was delivered, and alerts that were resolved, before this time.
+
+        Deleted as well: runs that were gone before another time, and what happened to runs long ago.
+        """
         t = tables
 
         def work(connection: sa.Connection) -> None:
@@ -406,6 +463,8 @@ class Store:
             connection.execute(sa.delete(t.transitions).where(t.transitions.c.alert_id.in_(old)))
             connection.execute(sa.delete(t.receipts).where(t.receipts.c.alert_id.in_(old)))
             connection.execute(sa.delete(t.alerts).where(t.alerts.c.id.in_(old)))
+            connection.execute(sa.delete(t.runs).where(t.runs.c.gone_since < gone_before))
+            connection.execute(sa.delete(t.timeline).where(t.timeline.c.at < before))
 
         self._writer.write(work)
 
