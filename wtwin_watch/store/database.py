@@ -86,6 +86,12 @@ def make_place(url: sa.URL) -> None:
         raise StoreError(f"the state file {path} can't be written; name another place with --state")
 
 
+def require(url: sa.URL) -> None:
+    """Raise `StoreError` where there is no state yet, rather than make an empty one."""
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
+        raise StoreError(f"there is no state at {shown(url)}: no daemon has run with it")
+
+
 def migrate(engine: sa.Engine) -> None:
     """Bring the schema up to date, in one transaction. Raises `StoreError` for a newer schema."""
     from alembic import command

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import sqlalchemy as sa
 
@@ -65,8 +64,7 @@ class Status:
 def read_status(state: str, now: float) -> Status:
     """Read the state at ``state`` (a path or URL). Raises `StoreError` where there is none to read."""
     url = database.database_url(state)
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
-        raise StoreError(f"there is no state at {database.shown(url)}: no daemon has run with it")
+    database.require(url)
     engine = database.connect(url, writes=False)
     try:
         with engine.connect() as connection:
