@@ -6,13 +6,12 @@ and the daemon sees it the next time it looks for something to send.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from wtwin_watch.errors import StoreError, UsageError
+from wtwin_watch.errors import UsageError
 from wtwin_watch.store import codec, database, tables
 
 DROPPED = "dropped by hand"
@@ -37,7 +36,7 @@ class Queued:
 
 def read_outbox(state: str, receiver: str | None = None) -> list[Queued]:
     """What waits or is parked, oldest first. Raises `StoreError` where there is no state to read."""
-    with _connected(state, writes=False) as connection:
+    with database.visited(state, writes=False) as connection:
         return _queued(connection, receiver)
 
 
@@ -47,7 +46,7 @@ def retry(state: str, ids: Sequence[str], receiver: str | None, now: float) -> l
     Left parked is what a later notification about the same run and family has overtaken, since the last
     word about it must stay the last. Raises `UsageError` for an id that isn't there, or is overtaken.
     """
-    with _connected(state, writes=True) as connection:
+    with database.visited(state, writes=True) as connection:
         parked = [entry for entry in _queued(connection, receiver) if entry.state == "parked"]
         chosen = _chosen(parked, ids, "parked")
         old = set(
@@ -69,7 +68,7 @@ def drop(state: str, ids: Sequence[str], receiver: str | None, now: float) -> li
 
     Raises `UsageError` for an id that isn't there.
     """
-    with _connected(state, writes=True) as connection:
+    with database.visited(state, writes=True) as connection:
         chosen = _chosen(_queued(connection, receiver), ids, "waiting or parked")
         _change(connection, chosen, state="dropped", error=DROPPED, done_at=now)
         return chosen
@@ -98,21 +97,6 @@ def overtaken() -> sa.ColumnElement[bool]:
         .correlate(tables.outbox)
         .exists()
     )
-
-
-@contextmanager
-def _connected(state: str, *, writes: bool) -> Iterator[sa.Connection]:
-    url = database.database_url(state)
-    database.require(url)
-    engine = database.connect(url, writes=writes)
-    try:
-        with engine.begin() as connection:
-            yield connection
-    except sa.exc.DatabaseError as error:
-        verb = "changed" if writes else "read"
-        raise StoreError(f"the state {database.shown(url)} can't be {verb}: {error.orig}") from None
-    finally:
-        engine.dispose()
 
 
 def _queued(connection: sa.Connection, receiver: str | None) -> list[Queued]:

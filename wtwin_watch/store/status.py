@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from wtwin_watch.errors import StoreError
 from wtwin_watch.model import Alert, AlertState, Run, RunKey
 from wtwin_watch.store import codec, database, owner, tables
 from wtwin_watch.store.records import Happening, SourceRecord
@@ -63,16 +62,8 @@ class Status:
 
 def read_status(state: str, now: float) -> Status:
     """Read the state at ``state`` (a path or URL). Raises `StoreError` where there is none to read."""
-    url = database.database_url(state)
-    database.require(url)
-    engine = database.connect(url, writes=False)
-    try:
-        with engine.connect() as connection:
-            return _read(connection, database.shown(url), now)
-    except sa.exc.DatabaseError as error:
-        raise StoreError(f"the state {database.shown(url)} can't be read: {error.orig}") from None
-    finally:
-        engine.dispose()
+    with database.visited(state) as connection:
+        return _read(connection, database.shown(database.database_url(state)), now)
 
 
 def read_timeline(connection: sa.Connection, most: int) -> list[Happening]:
