@@ -34,6 +34,8 @@ unit: .venv/dev  ## the test suite
 
 bench: .venv/dev  ## the quick benchmarks
 	$(BIN)/python -m benchmarks.daemon --quick
+	$(BIN)/python -m benchmarks.sources --quick
+	$(BIN)/python -m benchmarks.detection --quick --only simulated
 
 clean:  ## remove .venv and caches
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage*

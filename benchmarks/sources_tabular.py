@@ -7,11 +7,11 @@ import gzip
 import json
 import os
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ LIMIT = 5000
 
 def measure(quick: bool) -> Iterator[Measure | Skipped]:
     """Yield each measure as it is known."""
-    rows, rounds = (40_000, 7) if quick else (200_000, 15)
+    rows, rounds = (20_000, 15) if quick else (200_000, 15)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         table = plain_rows(rows)
@@ -98,12 +98,13 @@ def csv_cells(path: Path) -> int:
 
 
 def read_all(path: Path) -> int:
-    """Read a log to its end as the daemon does, points and cursors and all; returns the last row."""
+    """Read a log to its end as the daemon does, each point and the cursors; returns the last row."""
     source = TabularSource("bench", TabularSource.Options(path=str(path), finished=True))
     (run,) = source.runs()
     cursor, more, position = None, True, ""
     while more:
         batch = source.fetch(run, cursor, LIMIT)
+        deque(batch.points, maxlen=0)
         cursor, more, position = batch.cursor, batch.more, batch.position or ""
     return int(position.removeprefix("row "))
 
@@ -111,8 +112,11 @@ def read_all(path: Path) -> int:
 def ratio(
     title: str, path: Path, other: Callable[[Path], int], rows: int, rounds: int, aim: str
 ) -> Measure:
-    """Rows a second of `read_all` as a multiple of ``other``'s: the median over rounds of both in turn."""
-    ratios, speeds = [], []
+    """Rows a second of `read_all` as a multiple of ``other``'s: the best of rounds of both in turn.
+
+    What else the machine does only ever makes a round slower, so that the best is nearest to the truth.
+    """
+    theirs, ours = [], []
     for _ in range(rounds):
         began = time.perf_counter()
         if other(path) != rows:
@@ -120,11 +124,10 @@ def ratio(
         between = time.perf_counter()
         if read_all(path) != rows:
             raise AssertionError(f"{title}: not every row was read")
-        ours = time.perf_counter() - between
-        ratios.append((between - began) / ours)
-        speeds.append(rows / ours)
-    speed = f"{statistics.median(speeds):,.0f} rows/s, {aim}"
-    return Measure(title, statistics.median(ratios), at_least=0.7, note=speed)
+        theirs.append(between - began)
+        ours.append(time.perf_counter() - between)
+    speed = f"{rows / min(ours):,.0f} rows/s, {aim}"
+    return Measure(title, min(theirs) / min(ours), at_least=0.7, note=speed)
 
 
 Known = dict[str, tuple[Any, ...] | None]
@@ -173,4 +176,5 @@ def described(entry: dict[str, Any]) -> tuple[Any, ...] | None:
         return None
     keys = ("loss", "step", "points", "first_step", "last_step", "last_loss")
     (run,) = entry["runs"]
-    return (entry["format"], *(run[key] for key in keys))
+    *found, last_loss = (run[key] for key in keys)
+    return entry["format"], *found, float(last_loss)

@@ -24,11 +24,13 @@ from wtwin_watch.alerting.lifecycle import Policy
 from wtwin_watch.clock import SystemClock
 from wtwin_watch.errors import OwnershipLost, StateDamaged, StoreError
 from wtwin_watch.ingest.engine import Engine
+from wtwin_watch.ingest.plan import Patience, SourcePlan
 from wtwin_watch.notify.outbox import GIVE_UP_S, Deliverer
+from wtwin_watch.pictures import Pictures
 from wtwin_watch.plugins import load_adapter, load_notifier
 from wtwin_watch.protocols import Clock, Options
 from wtwin_watch.sdnotify import Systemd
-from wtwin_watch.settings import ReceiverSettings, Settings
+from wtwin_watch.settings import AlertSettings, ReceiverSettings, Settings, SourceSettings
 from wtwin_watch.store import Store, database, owner
 
 log = structlog.get_logger("wtwin_watch.daemon")
@@ -103,10 +105,17 @@ class Daemon:
         self._failure: Exception | None = None
         self._next_heartbeat = 0.0
         self._next_prune = 0.0
+        self._forget_after_s = settings.alerts.forget_after_s
         self._ready = False
+        self._pictures = Pictures(store)
         self._deliverers = [
             Deliverer(
-                r.name, load_notifier(r.notifier)(r.name, r.options), store, clock, self._fail
+                r.name,
+                load_notifier(r.notifier)(r.name, r.options),
+                store,
+                clock,
+                self._fail,
+                self._pictures.sent,
             )
             for r in receivers
         ]
@@ -116,14 +125,14 @@ class Daemon:
             receivers=[r.name for r in receivers],
             detector=settings.detector.options(),
             policy=Policy(settings.alerts.for_s, settings.alerts.cooldown_s),
-            old_after_s=settings.alerts.old_after_s,
-            source_down_after_s=settings.alerts.source_down_after_s,
+            patience=_patience(settings.alerts),
             told=self._wake_deliverers,
             once=once,
         )
         for s in settings.sources:
             source = load_adapter(s.adapter)(s.name, s.options)
-            self._engine.add(s.name, s.adapter, source, s.options.names, s.interval_s)
+            self._engine.add(s.name, source, _plan(s))
+        self._engine.leave_others()
         # What the configured ones are owed waits for them, also while a dry run tells none of them.
         known = [r.name for r in (*settings.receivers, *receivers)]
         parked = store.park_strangers(known, clock.time())
@@ -170,6 +179,7 @@ class Daemon:
         self._stopping.set()
 
     def _start(self) -> None:
+        self._pictures.start()
         for deliverer in self._deliverers:
             deliverer.start()
 
@@ -181,18 +191,19 @@ class Daemon:
             log.info("ready", status=self._engine.status())
         if not self._engine.hopeless:
             self._systemd.watchdog()
-        now = self._clock.monotonic()
-        if now >= self._next_heartbeat:
-            self._next_heartbeat = now + owner.HEARTBEAT_S
+        moment = self._clock.monotonic()
+        if moment >= self._next_heartbeat:
+            self._next_heartbeat = moment + owner.HEARTBEAT_S
             status = self._engine.status()
             self._systemd.status(status)
             with self._survivable("heartbeat"):
                 self._store.heartbeat(self._clock.time(), status)
                 self._engine.note_progress()
-        if now >= self._next_prune:
-            self._next_prune = now + PRUNE_EVERY_S
+        if moment >= self._next_prune:
+            self._next_prune = moment + PRUNE_EVERY_S
             with self._survivable("pruning"):
-                self._store.prune(self._clock.time() - KEEP_S)
+                now = self._clock.time()
+                self._store.prune(now - KEEP_S, now - self._forget_after_s)
 
     @contextmanager
     def _survivable(self, what: str) -> Iterator[None]:
@@ -220,6 +231,7 @@ class Daemon:
                 time.sleep(0.05)
         for deliverer in self._deliverers:
             deliverer.stop(max(0.1, deadline - self._clock.monotonic()))
+        self._pictures.stop(max(0.1, deadline - self._clock.monotonic()))
         with suppress(StoreError):
             undelivered = 0 if lost else self._store.waiting(receivers)
         if undelivered:
@@ -235,6 +247,31 @@ class Daemon:
     def _fail(self, error: Exception) -> None:
         self._failure = error
         self._stopping.set()
+
+
+def _patience(alerts: AlertSettings) -> Patience:
+    return Patience(
+        old_after_s=alerts.old_after_s,
+        source_down_after_s=alerts.source_down_after_s,
+        failed_after_s=alerts.failed_after_s,
+        stall_after_s=alerts.stall_after_s,
+        forget_after_s=alerts.forget_after_s,
+        min_steps=alerts.min_steps,
+    )
+
+
+def _plan(source: SourceSettings) -> SourcePlan:
+    table = source.table
+    return SourcePlan(
+        adapter=source.adapter,
+        names=source.options.names,
+        interval_s=source.interval_s,
+        exclude=table.exclude,
+        exclude_metrics=table.exclude_metrics,
+        max_severity=table.max_severity,
+        stalls=table.stalls,
+        rate=table.rate,
+    )
 
 
 def _open_store(url: sa.URL, fresh: bool, clock: Clock) -> Store:

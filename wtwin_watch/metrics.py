@@ -41,7 +41,7 @@ _SPELLINGS: dict[Role, tuple[str, ...]] = {
         "loss", "lm loss", "total loss", "train total loss", "loss total", "train loss total",
         "step loss", "batch loss", "tr loss", "nll loss", "ce loss", "cross entropy loss",
         "train lm loss", "train ce loss", "train nll loss", "train cross entropy loss",
-        "losses loss", "losses train", "train loss epoch", "train box loss", "avg loss",
+        "losses loss", "losses train", "train loss epoch", "train box loss", "avg loss", "reduced train loss",
     ),
     Role.LR: ("lr", "learning rate", "train lr", "train learning rate", "optim lr", "lr 0", "lr pg0"),
     Role.GRAD_NORM: (
@@ -61,7 +61,7 @@ _SPELLINGS: dict[Role, tuple[str, ...]] = {
 
 _STEP_SPELLINGS = (
     "step", "global step", "train step", "train global step", "iteration", "iter", "iterations",
-    "current steps", "num updates", "num steps", "batch", "update", "updates",
+    "current steps", "num updates", "num steps", "steps", "batch", "update", "updates",
     "trainer global step", "time total timesteps", "total timesteps", "time iterations", "epoch",
 )  # fmt: skip
 

@@ -128,6 +128,10 @@ class Severity(StrEnum):
     INFO = "info"
 
 
+WEIGHT = {Severity.INFO: 0, Severity.WARNING: 1, Severity.CRITICAL: 2}
+"""Severities in their order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Detection:
     """A detector's verdict at one step: something began, changed its kind, or ended (not ``active``).

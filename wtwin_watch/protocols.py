@@ -120,6 +120,47 @@ class Notifier(Protocol):
         ...
 
 
+@runtime_checkable
+class Renewing(Protocol):
+    """A notifier whose receiver forgets an alert that it isn't reminded of."""
+
+    renew_every_s: float
+    """At least so often what fires is to be told again, seconds."""
+
+    def renew(self, firing: Sequence[Notification]) -> None:
+        """Remind of all that fires and was told, none or many. Raises `DeliveryError`.
+
+        Their ``previous`` is the receipt of what was last told of each.
+        """
+        ...
+
+
+@runtime_checkable
+class Coalescing(Protocol):
+    """A notifier that can tell of several alerts at once, for a receiver that takes messages slowly."""
+
+    together_from: int
+    """So many alerts that wait to be told for the first time are told together."""
+
+    def send_together(self, notifications: Sequence[Notification]) -> Receipt:
+        """Deliver several first notifications as one; the receipt is that of each. As `Notifier.send`."""
+        ...
+
+
+@runtime_checkable
+class Illustrating(Protocol):
+    """A notifier that can show a picture beside what it told."""
+
+    wants_pictures: bool
+
+    def illustrate(self, notification: Notification, receipt: Receipt, picture: bytes) -> None:
+        """Show a PNG beside ``notification``, whose receipt this is. Raises `DeliveryError`; tried once.
+
+        Called from a thread of its own, also while `Notifier.send` is under way.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Recognition:
     """What an adapter makes of a path on disk."""

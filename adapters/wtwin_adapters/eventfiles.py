@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from wtwin_adapters.tfevents import fields
+from wtwin_adapters.files import files_below
 from wtwin_adapters.tfframes import HEADER, record_length
+from wtwin_adapters.wire import fields
 from wtwin_watch.protocols import Recognition
 
-_MAX_LOOKED_AT = 10_000
 _COMPRESSED = "it is compressed; unpack it with gunzip"
 _FIRST_EVENT = 1024
 
@@ -24,10 +23,10 @@ def recognise_events(path: Path) -> Recognition | None:
     options = {"path": str(path)}
     if path.is_dir():
         refused = None
-        for name in _event_files_below(path):
+        for name in files_below(path, is_event_file):
             if not name.endswith(".gz"):
                 return Recognition("tensorboard", options)
-            refused = Recognition("tensorboard", {}, f"{name}: {_COMPRESSED}")
+            refused = refused or Recognition("tensorboard", {}, f"{name}: {_COMPRESSED}")
         return refused
     named = is_event_file(path.name)
     if not path.is_file():
@@ -56,19 +55,3 @@ def _begins_as_events_do(head: bytes) -> bool:
     except ValueError:
         return False
     return not first.isdisjoint({3, 5})
-
-
-def _event_files_below(folder: Path) -> list[str]:
-    """Names of event files, relative to ``folder``; gives up after ten thousand files."""
-    found, looked_at = [], 0
-    for path, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        looked_at += len(names)
-        found += [
-            os.path.relpath(os.path.join(path, name), folder)
-            for name in sorted(names)
-            if is_event_file(name) and not name.startswith(".")
-        ]
-        if looked_at > _MAX_LOOKED_AT or any(not name.endswith(".gz") for name in found):
-            break
-    return found

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import shutil
 import stat
-from collections.abc import Iterator
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
+from pathlib import Path
 
 from wtwin_watch.errors import SourceError
+
+_MAX_LOOKED_AT = 10_000
 
 
 def digest(data: bytes) -> str:
@@ -32,6 +39,32 @@ def unreadable(path: str, error: OSError) -> SourceError:
     return SourceError(f"{shown(path)} can't be read: {error.strerror or error}; {cure}")
 
 
+GZIP = b"\x1f\x8b"
+"""What a compressed file begins with."""
+
+
+@contextmanager
+def unpacked(path: str) -> Iterator[int]:
+    """Open as `opened` does; of a compressed file (gzip), give what is in it. Raises `SourceError`.
+
+    Compressed logs are finished ones. They are unpacked into a temporary file each time.
+    """
+    with opened(path) as fd:
+        if os.pread(fd, len(GZIP), 0) != GZIP:
+            yield fd
+            return
+        with tempfile.TemporaryFile() as whole:
+            try:
+                with os.fdopen(os.dup(fd), "rb") as packed, gzip.GzipFile(fileobj=packed) as file:
+                    shutil.copyfileobj(file, whole)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise SourceError(
+                    f"{shown(path)} can't be unpacked: {error}; copy it again"
+                ) from error
+            whole.flush()
+            yield whole.fileno()
+
+
 @contextmanager
 def opened(path: str) -> Iterator[int]:
     """Open a regular file for reading and give its descriptor. Raises `SourceError`."""
@@ -48,3 +81,19 @@ def opened(path: str) -> Iterator[int]:
         raise unreadable(path, error) from error
     finally:
         os.close(fd)
+
+
+def files_below(folder: Path, accept: Callable[[str], bool]) -> Iterator[str]:
+    """Names of the files that ``accept`` takes, relative to ``folder`` and at any depth, hidden ones not.
+
+    Gives up after ten thousand files.
+    """
+    looked_at = 0
+    for path, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if accept(name) and not name.startswith("."):
+                yield os.path.relpath(os.path.join(path, name), folder)
+        looked_at += len(names)
+        if looked_at > _MAX_LOOKED_AT:
+            return

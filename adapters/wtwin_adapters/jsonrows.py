@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import re
 from itertools import groupby, islice
-from operator import itemgetter
-from types import NoneType
 from typing import Any
 
 import orjson
 
 from wtwin_adapters.naming import NO_LOSS, ROW_NUMBER, is_loss, usable
-from wtwin_adapters.numbers import UNREADABLE, Value, number
+from wtwin_adapters.numbers import UNREADABLE, Value, number, numbers
 from wtwin_adapters.sink import Sink
 from wtwin_watch.metrics import Names, choose_step
 
-_BLOCK, _ODD_BLOCK, _FEW = 1024, 256, 4
+_BLOCK, _ODD_BLOCK, _FEW = 512, 256, 4
 _DEPTH = 8
 _MAX_NAMES = 64
 _MAX_PLANS = 1024
@@ -25,8 +23,8 @@ _SPACE = re.compile(r"[ \t\r,]*")
 _decode = json.JSONDecoder().raw_decode
 
 
-def flatten(row: dict[str, Any]) -> dict[str, Any]:
-    """Flatten nested objects to eight levels; deeper ones are left out."""
+def flatten(row: dict[str, Any], joint: str = "/") -> dict[str, Any]:
+    """Flatten nested objects to eight levels, their names joined; deeper ones are left out."""
     flat: dict[str, Any] = {}
     stack: list[tuple[str, dict[str, Any], int]] = [("", row, 0)]
     while stack:
@@ -34,7 +32,7 @@ def flatten(row: dict[str, Any]) -> dict[str, Any]:
         for key, value in inner.items():
             if isinstance(value, dict):
                 if depth < _DEPTH:
-                    stack.append((f"{prefix}{key}/", value, depth + 1))
+                    stack.append((f"{prefix}{key}{joint}", value, depth + 1))
             else:
                 # A name spelt out at the top wins over the same name made by nesting.
                 flat.setdefault(prefix + key, value)
@@ -103,47 +101,56 @@ class JsonRows:
 
     def _take_block(self, block: list[bytes], sink: Sink) -> int:
         """Take lines of one flat object each, those with the same keys together; 0 if any is odd."""
-        if not self._settled or self._inside or b"".join(block).count(b"{") != len(block):
+        if not self._settled or self._inside:
+            return 0
+        together = b",".join(block)
+        if together.count(b"{") != len(block):
             return 0
         try:
-            rows = list(map(orjson.loads, block))
+            rows = orjson.loads(b"[" + together + b"]")
         except orjson.JSONDecodeError:
             return 0
-        if set(map(type, rows)) != {dict}:
+        if len(rows) != len(block) or set(map(type, rows)) != {dict}:
             return 0
         taken = 0
-        for _, group in groupby(rows, tuple):
+        for keys, group in groupby(rows, tuple):
             alike = list(group)
-            n = self._take_alike(alike, sink) if len(alike) >= _FEW else 0
-            while n < len(alike) and self._take_object(alike[n], sink):
+            n = self._take_alike(keys, alike, sink) if len(alike) >= _FEW else 0
+            while n < len(alike) and self.take_object(alike[n], sink):
                 n += 1
             taken += n
             if n < len(alike):
                 break
         return taken
 
-    def _take_alike(self, rows: list[dict[str, Any]], sink: Sink) -> int:
+    def _take_alike(self, keys: tuple[str, ...], rows: list[dict[str, Any]], sink: Sink) -> int:
         names = self._plan(rows[0])
-        if not names or (self._step is not None and self._step not in rows[0]):
+        if not names or (self._step is not None and self._step not in keys):
             return 0
-        columns = [_numbers(rows, name) for name in names]
+        cells = dict(zip(keys, zip(*map(dict.values, rows), strict=True), strict=True))
+        columns, sparse = [], False
+        for name in names:
+            column = numbers(cells[name])
+            if column is None:
+                return 0
+            columns.append(column[0])
+            sparse |= column[1]
         if self._step is None:
             steps: Any = [sink.progress.row + n + 1.0 for n in range(len(rows))]
         else:
-            steps = _numbers(rows, self._step)
-            if steps is None or None in steps:
+            found = numbers(cells[self._step])
+            if found is None or found[1]:
                 return 0
-        if None in columns:
-            return 0
+            steps = found[0]
         self._width = len(names)
-        return sink.add_block(names, steps, columns, sparse=True)  # type: ignore[arg-type]
+        return sink.add_block(names, steps, columns, sparse=sparse)
 
     def _take_line(self, line: bytes, sink: Sink) -> bool:
         try:
             row = orjson.loads(line)
         except orjson.JSONDecodeError:
             return self._take_odd_line(line, sink)
-        return self._take_object(row, sink)
+        return self.take_object(row, sink)
 
     def _take_odd_line(self, line: bytes, sink: Sink) -> bool:
         try:
@@ -152,13 +159,14 @@ class JsonRows:
             sink.skipped["bad JSON"] += 1
             return True
         for row in found[self._inside :]:
-            if not self._take_object(row, sink):
+            if not self.take_object(row, sink):
                 return False
             self._inside += 1
         self._inside = 0
         return True
 
-    def _take_object(self, row: Any, sink: Sink) -> bool:
+    def take_object(self, row: Any, sink: Sink) -> bool:
+        """Give one row to ``sink``; False if it must wait."""
         if row.__class__ is not dict:
             sink.skipped["not an object"] += 1
             return True
@@ -185,22 +193,6 @@ class JsonRows:
                 self._plans.clear()
             plan = self._plans[keys] = used[:_MAX_NAMES]
         return plan
-
-
-def _numbers(rows: list[dict[str, Any]], name: str) -> list[float | None] | None:
-    """Read a column of numbers with gaps; None if it holds anything else."""
-    cells = list(map(itemgetter(name), rows))
-    kinds = set(map(type, cells))
-    try:
-        if kinds == {float}:
-            return cells
-        if kinds <= {float, int}:
-            return list(map(float, cells))
-        if kinds <= {float, int, NoneType}:
-            return [None if cell is None else float(cell) for cell in cells]
-    except OverflowError:
-        pass
-    return None
 
 
 def _value(value: Any) -> Value:

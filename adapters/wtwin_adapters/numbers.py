@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Final
+from collections.abc import Sequence
+from types import NoneType
+from typing import Any, Final
 
 UNREADABLE: Final = "unreadable"
 """Stands for a cell that holds something else than a number."""
@@ -17,6 +19,8 @@ BLANK: Final = " \t\r\n\f\v\x1c\x1d\x1e\x1f\x85\xa0\0"
 
 Value = float | None | str
 """A number, None for a missing one, or `UNREADABLE`."""
+Column = Sequence[float | None]
+_FLOATS, _NUMBERS, _GAPS = {float}, {float, int}, {float, int, NoneType}
 
 _MISSING = frozenset({"", "n/a", "na", "null", "none"})
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?")
@@ -43,3 +47,20 @@ def number(cell: str, *, decimal_comma: bool = False) -> Value:
     if _INF.fullmatch(text):
         return -math.inf if text.startswith("-") else math.inf
     return UNREADABLE
+
+
+def numbers(cells: Sequence[Any]) -> tuple[Column, bool] | None:
+    """Read a column of parsed JSON, and say whether it has gaps; None if anything else is in it."""
+    kinds = set(map(type, cells))
+    if kinds == _FLOATS:
+        return cells, False
+    try:
+        if kinds <= _NUMBERS:
+            return list(map(float, cells)), False
+        if kinds <= _GAPS:
+            if int in kinds:
+                cells = [None if cell is None else float(cell) for cell in cells]
+            return cells, True
+    except OverflowError:
+        pass
+    return None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from wtwin_adapters.ownregex import repeats_inside_repeats
 from wtwin_watch.protocols import SourceOptions
 
 _PATTERN = frozenset("*?[")
@@ -19,6 +21,23 @@ def _text(value: Any) -> Any:
 def _some(value: Any) -> Any:
     if value in ("", [], ()):
         raise ValueError("is empty; name a file, folder or pattern")
+    return value
+
+
+def _regex(value: str) -> str:
+    try:
+        groups = re.compile(value).groupindex
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from None
+    if not any(name != "step" for name in groups):
+        raise ValueError(
+            r"names no metric; write one as a named group: step (?P<step>\d+) loss (?P<loss>\S+)"
+        )
+    if repeats_inside_repeats(value):
+        raise ValueError(
+            "may take for ever, since it repeats what repeats inside, as in (a+)+; make the inner one"
+            " possessive, as in (a++)+, or write it without"
+        )
     return value
 
 
@@ -48,8 +67,10 @@ class PathOptions(SourceOptions):
         return f"no {self.files} {how} {where} yet"
 
 
-class LineOptions(PathOptions):
-    """Where logs of lines are."""
+class LogOptions(PathOptions):
+    """Where logs are that lie in files."""
 
     finished: bool = False
     """Nobody writes there any more: a last line without its end counts at once."""
+    pattern: Annotated[str, AfterValidator(_regex)] | None = None
+    """A regular expression for the lines of a text log, with named groups: ``step``, ``loss``, ``lr`` …"""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -18,7 +18,9 @@ from typing import Any
 from wtwin_adapters.csvrows import CsvRows
 from wtwin_adapters.files import digest
 from wtwin_adapters.jsonrows import JsonRows
+from wtwin_adapters.patterns import Pattern
 from wtwin_adapters.sink import Progress, Sink
+from wtwin_adapters.textrows import TextRows
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Batch, Restart
 
@@ -38,6 +40,10 @@ _VERSION = 1
 _REST, _CUT = "rest", "cut"
 
 
+Rows = CsvRows | JsonRows | TextRows
+_KINDS: dict[type[Rows], str] = {CsvRows: "csv", JsonRows: "jsonl", TextRows: "text"}
+
+
 class _Outcome(Enum):
     SAME_ROWS = auto()
     OTHER_ROWS = auto()
@@ -50,7 +56,7 @@ class _State:
     """Where reading stands; `dump` is the cursor."""
 
     progress: Progress
-    rows: CsvRows | JsonRows | None = None
+    rows: Rows | None = None
     offset: int = 0
     leave_out: str | None = None
     """Set while the rest of the present line is passed over."""
@@ -58,10 +64,12 @@ class _State:
     tail: str = ""
 
     @classmethod
-    def load(cls, cursor: Mapping[str, Any], names: Names) -> _State:
+    def load(cls, cursor: Mapping[str, Any], names: Names, own: Pattern | None) -> _State:
         kind, form = cursor["format"], cursor["rows"]
-        rows: CsvRows | JsonRows | None = None
-        if kind:
+        rows: Rows | None = None
+        if kind == "text":
+            rows = TextRows(names, form, own)
+        elif kind:
             rows = JsonRows(names, form) if kind == "jsonl" else CsvRows(names, form)
         return cls(
             Progress.load(cursor["progress"]),
@@ -76,7 +84,7 @@ class _State:
         rows = self.rows
         return {
             "v": _VERSION,
-            "format": None if rows is None else "csv" if isinstance(rows, CsvRows) else "jsonl",
+            "format": None if rows is None else _KINDS[type(rows)],
             "rows": rows.dump() if rows else None,
             "progress": self.progress.dump(),
             "offset": self.offset,
@@ -89,22 +97,31 @@ class _State:
 class Tail:
     """One open log file, read on from a cursor.
 
-    ``jsonl``: the name says JSON Lines, whatever the first line is. ``at_rest``: a last line without its
-    end is taken, since nobody writes it any more.
+    ``choose`` says how a log that begins here is read, or None where that can't be told yet. ``at_rest``:
+    a last line without its end is taken, since nobody writes it any more. ``own`` is the user's pattern.
     """
 
-    def __init__(self, fd: int, names: Names, *, jsonl: bool, at_rest: bool) -> None:
+    def __init__(
+        self,
+        fd: int,
+        names: Names,
+        choose: Callable[[], Rows | None],
+        *,
+        at_rest: bool,
+        own: Pattern | None = None,
+    ) -> None:
         self._fd = fd
         self._names = names
-        self._jsonl = jsonl
+        self._choose = choose
         self._at_rest = at_rest
+        self._own = own
 
     def read(self, cursor: Mapping[str, Any] | None, limit: int) -> Batch:
         """Read at most ``limit`` points after ``cursor``."""
         state, restart = _State(Progress()), None
         if cursor is not None:
             if cursor.get("v") == _VERSION:
-                state = _State.load(cursor, self._names)
+                state = _State.load(cursor, self._names, self._own)
             else:
                 restart = Restart("the position was stored by another version")
         if not self._is_same(state):
@@ -124,18 +141,23 @@ class Tail:
 
     def _advance(self, state: _State, sink: Sink, limit: int) -> bool:
         """Read chunk by chunk until ``sink`` is full or the file ends; say whether there is more."""
+        state.rows = rows = state.rows or self._choose()
+        if rows is None:
+            return False
         usual = min(_CHUNK, max(_SMALL_CHUNK, limit * _POINT_BYTES))
         start, size = state.offset, usual
         while state.offset - start < _MAX_BYTES:
             chunk = os.pread(self._fd, size, state.offset)
             at_end = len(chunk) < size
+            if isinstance(rows, TextRows):
+                chunk = chunk.replace(b"\r", b"\n")  # progress bars begin anew with it
             if state.leave_out is not None:
                 if not chunk:
                     return False
                 state.offset += _leave_out(state, chunk, sink)
                 continue
             if b"\n" in chunk:
-                taken = self._take_lines(state, chunk, sink, widest=at_end or size > MAX_LINE)
+                taken = self._take_lines(rows, chunk, sink, widest=at_end or size > MAX_LINE)
                 if not taken and at_end:
                     return sink.full
                 state.offset += taken
@@ -147,29 +169,29 @@ class Tail:
                 state.leave_out = _REST
             elif not at_end:
                 size = MAX_LINE + 1
-            elif not self._take_last_line(state, chunk, sink):
+            elif not self._take_last_line(state, rows, chunk, sink):
                 return sink.full
             if sink.full:
                 return True
         return True
 
-    def _take_lines(self, state: _State, chunk: bytes, sink: Sink, *, widest: bool) -> int:
+    def _take_lines(self, rows: Rows, chunk: bytes, sink: Sink, *, widest: bool) -> int:
         """Take the whole lines of ``chunk``; returns the bytes, 0 if an open quote needs more of them.
 
         ``widest``: there is no more to be had, at least not within reason.
         """
         lines = chunk[: chunk.rfind(b"\n") + 1]
-        taken = self._take(state, lines, sink, last=False)
+        taken = rows.take(lines, sink, last=False)
         waits_for_file = len(chunk) <= MAX_LINE and not self._at_rest
         if taken or sink.full or not widest or waits_for_file:
             return taken
-        return self._take(state, lines[: lines.find(b"\n") + 1], sink, last=True)
+        return rows.take(lines[: lines.find(b"\n") + 1], sink, last=True)
 
-    def _take_last_line(self, state: _State, line: bytes, sink: Sink) -> bool:
+    def _take_last_line(self, state: _State, rows: Rows, line: bytes, sink: Sink) -> bool:
         """Take a line that has no end yet, if the file is at rest; whether that was so."""
         if not self._at_rest or not line.strip(b"\0 \t\r"):
             return False
-        taken = self._take(state, line, sink, last=True)
+        taken = rows.take(line, sink, last=True)
         state.offset += taken
         state.leave_out = _CUT if taken else None
         return taken > 0
@@ -181,15 +203,6 @@ class Tail:
         """
         last = os.pread(self._fd, 1, self._size() - 1) if line.endswith(b"\0") else b""
         return last == b"\0" and len(line.rstrip(b"\0")) <= MAX_LINE
-
-    def _take(self, state: _State, lines: bytes, sink: Sink, *, last: bool) -> int:
-        if state.rows is None:
-            text = lines.removeprefix(b"\xef\xbb\xbf").lstrip(b"\0 \t\r\n")
-            if not text:
-                return len(lines)
-            jsonl = self._jsonl or text.startswith(b"{")
-            state.rows = JsonRows(self._names) if jsonl else CsvRows(self._names)
-        return state.rows.take(lines, sink, last=last)
 
     def _reread(self, old: _State) -> tuple[_Outcome, _State]:
         """Find out what happened to a file that isn't as it was left, and where to go on in it."""

@@ -10,19 +10,22 @@ are those of tensorflow's event.proto, summary.proto and tensor.proto.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from wtwin_adapters.wire import (
+    BYTES,
+    FIXED32,
+    FIXED64,
+    VARINT,
+    as_signed,
+    fields,
+    float32,
+    float64,
+    varint,
+)
+
 _SESSION_START = 1
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_SIGN = 1 << 63
-_LONGEST_VARINT = 64
-
-float32 = struct.Struct("<f").unpack_from
-float64 = struct.Struct("<d").unpack_from
-
-Field = tuple[int, int, int, int]
-"""Number, wire type, then a value and 0, or where the bytes begin and end."""
 
 
 @dataclass(slots=True)
@@ -46,18 +49,18 @@ def decode(
     event = Event()
     summaries = []
     for number, wire, a, b in fields(data, start, end):
-        if number == 1 and wire == _FIXED64:
+        if number == 1 and wire == FIXED64:
             event.wall_time = float64(data, a)[0]
-        elif number == 2 and wire == _VARINT:
-            event.step = _signed(a)
-        elif number == 5 and wire == _BYTES:
+        elif number == 2 and wire == VARINT:
+            event.step = as_signed(a)
+        elif number == 5 and wire == BYTES:
             summaries.append((a, b))
-        elif number == 7 and wire == _BYTES:
-            status = [v for n, w, v, _ in fields(data, a, b) if n == 1 and w == _VARINT]
+        elif number == 7 and wire == BYTES:
+            status = [v for n, w, v, _ in fields(data, a, b) if n == 1 and w == VARINT]
             event.starts_session = status[-1:] == [_SESSION_START]
     for a, b in summaries:
         for number, wire, c, d in fields(data, a, b):
-            if number == 1 and wire == _BYTES:
+            if number == 1 and wire == BYTES:
                 tag, value = _value(data, c, d, wanted, others)
                 if value is not None:
                     event.values.append((tag, value))
@@ -68,37 +71,11 @@ def plugin_of(data: bytes, start: int, end: int) -> bytes:
     """The plugin that a summary's metadata names, empty if none."""
     name = b""
     for number, wire, a, b in fields(data, start, end):
-        if number == 1 and wire == _BYTES:
+        if number == 1 and wire == BYTES:
             for inner, inner_wire, c, d in fields(data, a, b):
-                if inner == 1 and inner_wire == _BYTES:
+                if inner == 1 and inner_wire == BYTES:
                     name = data[c:d]
     return name
-
-
-def fields(data: bytes, start: int, end: int) -> Iterator[Field]:
-    """Walk the fields of a message. Raises ValueError where it isn't one."""
-    i = start
-    while i < end:
-        key, i = _varint(data, i, end)
-        number, wire = key >> 3, key & 7
-        if number == 0:
-            raise ValueError("field number 0")
-        if wire == _VARINT:
-            value, i = _varint(data, i, end)
-            yield number, wire, value, 0
-            continue
-        if wire == _BYTES:
-            size, i = _varint(data, i, end)
-        elif wire == _FIXED64:
-            size = 8
-        elif wire == _FIXED32:
-            size = 4
-        else:
-            raise ValueError(f"wire type {wire}")
-        if size > end - i:
-            raise ValueError("a field is longer than its message")
-        yield number, wire, i, i + size
-        i += size
 
 
 def _value(
@@ -106,13 +83,13 @@ def _value(
 ) -> tuple[bytes, float | None]:
     tag, simple, tensor, plugin = b"", None, None, None
     for number, wire, a, b in fields(data, start, end):
-        if number == 1 and wire == _BYTES:
+        if number == 1 and wire == BYTES:
             tag = data[a:b]
-        elif number == 2 and wire == _FIXED32:
+        elif number == 2 and wire == FIXED32:
             simple = float32(data, a)[0]
-        elif number == 8 and wire == _BYTES:
+        elif number == 8 and wire == BYTES:
             tensor = (a, b)
-        elif number == 9 and wire == _BYTES:
+        elif number == 9 and wire == BYTES:
             plugin = plugin_of(data, a, b)
     if not wanted(tag):
         return tag, None
@@ -147,12 +124,12 @@ def _scalar(data: bytes, start: int, end: int) -> float | None:
     kind, content = 0, b""
     filled: dict[int, tuple[int, int, int]] = {}
     for number, wire, a, b in fields(data, start, end):
-        if number == 1 and wire == _VARINT:
+        if number == 1 and wire == VARINT:
             kind = a
-        elif number == 2 and wire == _BYTES:
+        elif number == 2 and wire == BYTES:
             if any(n in (2, 3) for n, *_ in fields(data, a, b)):
                 return None
-        elif number == 4 and wire == _BYTES:
+        elif number == 4 and wire == BYTES:
             content = data[a:b]
         else:
             filled[number] = (wire, a, b)
@@ -182,26 +159,10 @@ def _integer(data: bytes, where: tuple[int, int, int] | None, *, signed: bool) -
     if where is None:
         return None
     wire, a, b = where
-    if wire == _BYTES:
-        a, after = _varint(data, a, b)
+    if wire == BYTES:
+        a, after = varint(data, a, b)
         if after != b:
             return None
-    elif wire != _VARINT:
+    elif wire != VARINT:
         return None
-    return _signed(a) if signed else a
-
-
-def _varint(data: bytes, i: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while i < end and shift < _LONGEST_VARINT:
-        byte = data[i]
-        i += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value & (2 * _SIGN - 1), i
-        shift += 7
-    raise ValueError("a number without an end")
-
-
-def _signed(value: int) -> int:
-    return value - 2 * _SIGN if value >= _SIGN else value
+    return as_signed(a) if signed else a

@@ -16,21 +16,29 @@ import struct
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
 
+from wtwin_adapters.growing import Position
 from wtwin_adapters.naming import usable
-from wtwin_adapters.tfevents import decode, fields, float32, float64, plugin_of
+from wtwin_adapters.tfalike import FEW, SANE_TIME, Form, read_alike
+from wtwin_adapters.tfevents import decode, plugin_of
 from wtwin_adapters.tfframes import FOOTER, HEADER, is_sound, record_length
+from wtwin_adapters.wire import fields, float32, float64
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Point, Restart
 
 MAX_RECORD = 1 << 24
 """A larger record is passed over without being read, in bytes."""
-_CHUNK = 1 << 19
+_CHUNK = 1 << 18
 _ZEROS = bytes(HEADER)
 _CACHED = 4096
 _MAX_BYTES = 1 << 28
 _SHORTEST = 22
-_SANE_TIME = 1e12
+# A group of records that repeats has at most so many, and is looked for again after so many bytes.
+_LONGEST_GROUP = 16
+_LOOK_AGAIN, _LOOK_AGAIN_LATEST = 1 << 9, 1 << 15
+_WORTH_IT = 64
 
 _new = tuple.__new__
 
@@ -55,15 +63,6 @@ class _Tag:
 _NOT_WANTED, _LONG_WAY = _Tag(""), _Tag("")
 
 
-@dataclass(slots=True)
-class Place:
-    """Where reading stands in one file."""
-
-    offset: int = 0
-    part: int = 0
-    """Values of the next record already given away, where it has more than a limit."""
-
-
 class Reader:
     """Takes points from event files until ``limit`` is reached or the steps go back (``full``).
 
@@ -72,15 +71,20 @@ class Reader:
     """
 
     def __init__(
-        self, names: Names, limit: int, seen: dict[str, float], others: set[bytes]
+        self,
+        names: Names,
+        limit: int,
+        seen: dict[str, float],
+        others: set[bytes],
+        restart: Restart | None = None,
     ) -> None:
         self.points: list[Point] = []
         self.skipped: Counter[str] = Counter()
-        self.restart: Restart | None = None
+        self.restart = restart
         self.full = False
         self.events = 0
-        self.broken = False
-        """The present file can't be read on: where a record should begin, there is none."""
+        self._broken = False
+        # The present file can't be read on: where a record should begin, there is none.
         self._names = names
         self._limit = limit
         self._seen = seen
@@ -91,9 +95,20 @@ class Reader:
         self._heads: dict[bytes, tuple[_Tag, int, Callable[..., tuple[float]]]] = {}
         self._lengths: dict[bytes, int] = {}
         self._metadata: dict[bytes, bool] = {}
+        self._look_again = _LOOK_AGAIN
         self._beside = False
         self._needed = 0
         self._left = _MAX_BYTES
+
+    @property
+    def given(self) -> int:
+        """How many points it holds."""
+        return len(self.points)
+
+    @property
+    def begun(self) -> bool:
+        """It holds points or a restart."""
+        return bool(self.points or self.restart)
 
     def next_file(self, *, beside: bool) -> None:
         """Get ready for another file; one written ``beside`` the last has steps of its own."""
@@ -106,9 +121,9 @@ class Reader:
             if tag is not None and tag.last > -math.inf:
                 self._seen[tag.name] = tag.last
 
-    def read(self, fd: int, size: int, place: Place) -> None:
+    def read(self, _path: str, fd: int, size: int, place: Position) -> None:
         """Read a file on from ``place``, which moves, up to ``size``."""
-        self.broken = False
+        self._broken = False
         wish = _CHUNK
         while place.offset < size and not self.full:
             data = os.pread(fd, wish, place.offset)
@@ -120,7 +135,7 @@ class Reader:
                 self.full = True
             if taken:
                 wish = _CHUNK
-            elif self.broken or at_end or not self._needed:
+            elif self._broken or at_end or not self._needed:
                 break
             elif self._needed <= MAX_RECORD:
                 wish = self._needed
@@ -129,8 +144,11 @@ class Reader:
                 self.skipped["record over 16 MiB"] += 1
             else:
                 break
+        if self._broken and not place.damaged:
+            self.skipped["no record here, file given up"] += 1
+        place.damaged = self._broken
 
-    def _scan(self, data: bytes, place: Place, *, at_end: bool) -> int:  # noqa: PLR0912, PLR0915
+    def _scan(self, data: bytes, place: Position, *, at_end: bool) -> int:  # noqa: PLR0912, PLR0915
         """Take whole records from the start of ``data``; returns the bytes taken.
 
         One function with the short way inside it: a call a record would halve its speed.
@@ -141,7 +159,16 @@ class Reader:
         longest = end - HEADER
         append = points.append
         self._needed = 0
+        look_at = 0
         while pos <= longest:
+            if pos >= look_at and whole:
+                taken, records = self._take_alike(data, pos, room)
+                if taken:
+                    pos += taken
+                    events += records
+                    room = self._limit - len(points)
+                    continue
+                look_at = pos + self._look_again
             length = lengths.get(data[pos : pos + HEADER])
             if length is None:
                 length = self._length(data[pos : pos + HEADER])
@@ -194,7 +221,7 @@ class Reader:
                         break
                     room -= 1
                     wall = float64(data, i + 1)[0]
-                    when = wall if 0.0 <= wall < _SANE_TIME else None
+                    when = wall if 0.0 <= wall < SANE_TIME else None
                     append(_new(Point, (tag.name, at, value, when)))
                     tag.last = at
                     pos = stop + FOOTER
@@ -208,6 +235,84 @@ class Reader:
             events += 1
         self.events += events
         return pos
+
+    def _take_alike(self, data: bytes, pos: int, room: int) -> tuple[int, int]:
+        """Take the groups of records that repeat from ``pos`` on; returns the bytes and the records."""
+        self._look_again = min(2 * self._look_again, _LOOK_AGAIN_LATEST)
+        tags, forms = self._group(data, pos)
+        width = sum(tag is not _NOT_WANTED for tag in tags)
+        if not forms or room < FEW * width:
+            return 0, 0
+        alike = read_alike(data, pos, forms, room // width if width else room)
+        if alike is None:
+            return 0, 0
+        block: list[Any] = [None] * (width * alike.count)
+        at = 0
+        for tag, (steps, values, walls) in zip(tags, alike.columns, strict=True):
+            if tag is _NOT_WANTED:
+                continue
+            if steps[0] < tag.last:
+                return 0, 0
+            rows = zip(repeat(tag.name), steps, values, walls)
+            block[at::width] = map(_new, repeat(Point), rows)
+            at += 1
+        for tag, (steps, _, _) in zip(tags, alike.columns, strict=True):
+            if tag is not _NOT_WANTED:
+                tag.last = steps[-1]
+        self.points += block
+        if alike.count * len(forms) >= _WORTH_IT:
+            self._look_again = _LOOK_AGAIN
+        return alike.count * sum(form.size for form in forms), alike.count * len(forms)
+
+    def _group(self, data: bytes, pos: int) -> tuple[list[_Tag], list[Form]]:
+        """Find the records from ``pos`` on until the first one's tag comes again; none if it doesn't."""
+        tags: list[_Tag] = []
+        forms: list[Form] = []
+        labels: list[bytes] = []
+        while len(forms) < _LONGEST_GROUP:
+            found = self._form(data, pos)
+            if found is None:
+                break
+            tag, label, form = found
+            if labels and label == labels[0]:
+                return tags, forms
+            # A tag may stand in a group once, since its steps are compared within its column.
+            if tag is not _NOT_WANTED and any(tag is other for other in tags):
+                break
+            tags.append(tag)
+            forms.append(form)
+            labels.append(label)
+            pos += form.size
+        return [], []
+
+    def _form(self, data: bytes, pos: int) -> tuple[_Tag, bytes, Form] | None:
+        """Say how the record at ``pos`` lies if it holds one scalar in a form that was met already."""
+        length = self._lengths.get(data[pos : pos + HEADER])
+        i = pos + HEADER
+        if length is None or length < _SHORTEST or i + length + FOOTER > len(data):
+            return None
+        if data[i] != 0x09 or data[i + 9] != 0x10:
+            return None
+        stop, j = i + length, i + 11
+        while data[j - 1] > 127 and j < i + 14:
+            j += 1
+        if data[j - 1] > 127:
+            return None
+        at, double = stop - 4, False
+        label = data[j:at]
+        tag = self._frames.get(label)
+        if tag is None:
+            at = j + 14 + data[j + 5]
+            label = data[j:at]
+            head = self._heads.get(label)
+            if head is None or j + 2 + data[j + 1] != stop:
+                return None
+            tag, size, _ = head
+            rest = data[at + size : stop]
+            if rest and not self._only_scalars(rest):
+                return None
+            double = size == 8
+        return tag, label, Form(length + HEADER + FOOTER, j - i - 10, at - pos, double)
 
     def _framed(self, data: bytes, start: int, stop: int) -> tuple[_Tag, float]:
         """Read a summary of one value that was not met in this form yet, and remember its form."""
@@ -229,7 +334,7 @@ class Reader:
             self._frames[data[start : stop - 4]] = tag
             return tag, float32(data, k + 1)[0]
         form = _TENSORS.get(data[k : k + 8])
-        if tag is _NOT_WANTED:
+        if form is None and tag is _NOT_WANTED:
             return tag, 0.0
         if form is None or label in self._others or k + 8 + form.size > stop:
             return _LONG_WAY, 0.0
@@ -250,7 +355,7 @@ class Reader:
             known = self._metadata[rest] = _is_of_scalars(rest)
         return known
 
-    def _take(self, data: bytes, start: int, stop: int, place: Place, *, last: bool) -> bool:
+    def _take(self, data: bytes, start: int, stop: int, place: Position, *, last: bool) -> bool:
         """Take a record the long way; False if it must wait."""
         others = len(self._others)
         try:
@@ -279,7 +384,7 @@ class Reader:
         self.full = len(rest) > room
         if self.full and self.points:
             return False
-        wall = event.wall_time if 0.0 <= event.wall_time < _SANE_TIME else None
+        wall = event.wall_time if 0.0 <= event.wall_time < SANE_TIME else None
         for tag, value in rest[:room]:
             self.points.append(Point(tag.name, step, value, wall))
             tag.last = step
@@ -341,7 +446,7 @@ class Reader:
             return None
         length = record_length(header)
         if length is None:
-            self.broken = True
+            self._broken = True
             return None
         if len(self._lengths) >= _CACHED:
             self._lengths.clear()

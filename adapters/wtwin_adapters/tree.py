@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
+from operator import is_
 from pathlib import Path
 
 from wtwin_adapters.files import shown, unreadable
@@ -261,15 +262,24 @@ class Forest:
         self, paths: Sequence[str], accept: Accept, clock: Clock = time, *, literal: bool = False
     ) -> None:
         self._trees = [Tree(path, accept, clock, literal=literal) for path in paths]
+        self._parts: list[Found] = []
+        self._found = Found()
 
     def look(self) -> Found:
-        """Find the files of every path. Raises `SourceError` if one of the paths can't be read."""
+        """Find the files of every path. The very same object comes back while nothing changed.
+
+        Raises `SourceError` if one of the paths can't be read.
+        """
         if len(self._trees) == 1:
             return self._trees[0].look()
-        parts = [tree.look() for tree in self._trees]
+        before, parts = self._parts, [tree.look() for tree in self._trees]
+        if len(parts) == len(before) and all(map(is_, parts, before)):
+            return self._found
         files = list(dict.fromkeys(f for part in parts for f in part.files))
         broken = {path: error for part in parts for path, error in part.broken.items()}
-        return Found(files, broken, frozenset().union(*(part.named for part in parts)))
+        self._parts = parts
+        self._found = Found(files, broken, frozenset().union(*(part.named for part in parts)))
+        return self._found
 
     def folders(self) -> list[Path]:
         """The folders whose events matter."""

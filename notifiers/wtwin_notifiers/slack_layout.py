@@ -7,6 +7,7 @@ mrkdwn, in which Slack links no names.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,20 +23,32 @@ _SECTION_CHARS = 3000
 _LINK_CHARS = 1500
 _FIELD_CHARS = 1000
 _ALL_FIELDS_CHARS = 4500
-_CONTEXT_CHARS = 500
+_NAME_CHARS = 100
 _FIELDS_A_SECTION = 10
 _TEXT_CHARS = 3000
 
+_LISTED_CHARS = 140
+_LINES_A_SECTION = 15
+_MOST_LISTED = 45
+"""45 lines of 140 characters and a sign are three sections of less than 3000, 7,000 characters in all."""
+_TOGETHER = (
+    "They came faster than Slack takes messages. What becomes of each is told in the thread."
+)
+
+_MENTION = {"U": "@", "W": "@", "S": "!subteam^"}
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _SIGNS = {Severity.CRITICAL: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
 
 Payload = dict[str, Any]
 
 
-def message(notification: Notification, *, late: bool = False) -> Payload:
+def message(
+    notification: Notification, *, late: bool = False, mention: Sequence[str] = ()
+) -> Payload:
     """Lay out a notification as it stands in the channel: ``text`` and ``blocks``.
 
     ``late``: it tells the end of an alert whose beginning never arrived, and says so.
+    ``mention``: who is to be notified: ``here``, ``channel``, ``everyone``, ids of people or groups.
     """
     words = notification.message
     title = text.line(words.title) or "wtwin-watch"
@@ -47,6 +60,7 @@ def message(notification: Notification, *, late: bool = False) -> Payload:
     ]
     if summary := text.block(words.summary):
         blocks.append({"type": "section", "text": _plain(summary, _SECTION_CHARS)})
+    blocks += _mentions(mention)
     blocks += _fields(words.facts)
     if link := _link(words.link):
         blocks.append({"type": "section", "text": link})
@@ -55,12 +69,34 @@ def message(notification: Notification, *, late: bool = False) -> Payload:
     return {"text": _fallback(notification), "blocks": blocks}
 
 
-def reply(notification: Notification) -> Payload:
+def reply(notification: Notification, *, mention: Sequence[str] = ()) -> Payload:
     """Lay out a change of an alert as one paragraph for the thread under its message."""
     words = notification.message
     paragraph = "\n".join(filter(None, (text.line(words.title), text.block(words.summary))))
     section = {"type": "section", "text": _plain(paragraph or "changed", _SECTION_CHARS)}
-    return {"text": _fallback(notification), "blocks": [section]}
+    return {"text": _fallback(notification), "blocks": [section, *_mentions(mention)]}
+
+
+def together(notifications: Sequence[Notification], *, mention: Sequence[str] = ()) -> Payload:
+    """Lay out alerts that share one message: how many, a line for each, the gravest first."""
+    order = list(Severity)
+    graded = sorted(notifications, key=lambda n: order.index(n.alert.severity))
+    title = f"{_sign(graded[0])} {len(graded)} alerts"
+    lines = [
+        f"{_sign(one)} {escape(text.line(one.message.title) or 'wtwin-watch', _LISTED_CHARS)}"
+        for one in graded[:_MOST_LISTED]
+    ]
+    if len(graded) > _MOST_LISTED:
+        lines.append(f"… and {len(graded) - _MOST_LISTED} more")
+    blocks: list[Payload] = [
+        {"type": "header", "text": _plain(title, _HEADER_CHARS)},
+        *_mentions(mention),
+    ]
+    for start in range(0, len(lines), _LINES_A_SECTION):
+        listed = "\n".join(lines[start : start + _LINES_A_SECTION])
+        blocks.append({"type": "section", "text": _as_plain(listed)})
+    blocks.append({"type": "context", "elements": [_mrkdwn(_TOGETHER)]})
+    return {"text": f"{title}: {lines[0]} …", "blocks": blocks}
 
 
 def escape(raw: str, limit: int) -> str:
@@ -85,7 +121,18 @@ def _units(piece: str) -> int:
 
 
 def _plain(raw: str, limit: int) -> Payload:
-    return {"type": "plain_text", "text": escape(raw, limit), "emoji": False}
+    return _as_plain(escape(raw, limit))
+
+
+def _as_plain(escaped: str) -> Payload:
+    return {"type": "plain_text", "text": escaped, "emoji": False}
+
+
+def _mentions(mention: Sequence[str]) -> list[Payload]:
+    if not mention:
+        return []
+    marked = [f"<{_MENTION.get(who[0], '!')}{who}>" for who in mention]
+    return [{"type": "section", "text": _mrkdwn(" ".join(marked))}]
 
 
 def _mrkdwn(markup: str) -> Payload:
@@ -142,6 +189,9 @@ def _context(notification: Notification, *, late: bool) -> Payload:
     parts = [f"{alert.severity} {alert.family} alert"]
     if alert.fired_at is not None:
         parts.append(f"fired {_date(alert.fired_at)}")
+    if (seen := alert.acknowledged) is not None:
+        by = escape(text.line(seen.by), _NAME_CHARS) or "somebody"
+        parts.append(f"seen by {by} {_date(seen.at)}")
     if alert.resolved_at is not None:
         parts.append(f"*resolved* {_date(alert.resolved_at)}")
     if late:
@@ -158,15 +208,18 @@ def _date(seconds: float) -> str:
     return f"<!date^{int(seconds)}^{{date_short_pretty}} {{time}}|{moment:%Y-%m-%d %H:%M} UTC>"
 
 
-def metadata(notification: Notification) -> Payload:
-    """What marks the message for programs: the idempotency key, and which alert it is about."""
+def metadata(notification: Notification, *, others: Sequence[Notification] = ()) -> Payload:
+    """What marks the message for programs: the idempotency key, and which alert it is about.
+
+    ``others`` share the message; their keys are listed with it.
+    """
     alert: Alert = notification.alert
-    return {
-        "event_type": "wtwin_alert",
-        "event_payload": {
-            "key": text.shorten(notification.id, 255),
-            "alert": text.shorten(alert.id, 255),
-            "fingerprint": alert.fingerprint,
-            "event": str(notification.event),
-        },
+    told: dict[str, Any] = {
+        "key": text.shorten(notification.id, 255),
+        "alert": text.shorten(alert.id, 255),
+        "fingerprint": alert.fingerprint,
+        "event": str(notification.event),
     }
+    if others:
+        told["keys"] = [text.shorten(one.id, 64) for one in (notification, *others)]
+    return {"event_type": "wtwin_alert", "event_payload": told}

@@ -44,7 +44,7 @@ class Jobs:
         return [
             (entry["path"].removeprefix("/api/chat."), entry["key"], entry["time"])
             for entry in self.slack.requests
-            if entry["accepted"]
+            if entry["accepted"] and entry["key"]
         ]
 
     def told(self, event: str, count: int) -> bool:

@@ -46,8 +46,8 @@ def settings(slacks: dict[str, SlackStandIn], hooks: dict[str, WebhookStandIn]) 
 
 
 def events(receiver: SlackStandIn | WebhookStandIn) -> list[str]:
-    """What a receiver took, oldest first."""
-    bodies = [entry["body"] for entry in receiver.requests if entry["accepted"]]
+    """What a receiver took, oldest first; plots aside."""
+    bodies = [entry["body"] for entry in receiver.requests if entry["accepted"] and entry["key"]]
     if isinstance(receiver, WebhookStandIn):
         return [body["type"].removeprefix("run.alert.") for body in bodies]
     return [body["metadata"]["event_payload"]["event"] for body in bodies]
@@ -95,7 +95,7 @@ def test_a_receiver_that_fails_delays_nobody_else_and_hears_it_all_afterwards(
     twice = ["firing", *TOLD]
     for name, receiver in [*hooks.items(), *slacks.items()]:
         assert events(receiver) == (twice if name == "forgetful" else TOLD), name
-        keys = [entry["key"] for entry in receiver.requests if entry["accepted"]]
+        keys = [entry["key"] for entry in receiver.requests if entry["accepted"] and entry["key"]]
         assert len(set(keys)) == len(TOLD), name
         assert name != "forgetful" or keys[0] == keys[1]
     for name, slack in slacks.items():

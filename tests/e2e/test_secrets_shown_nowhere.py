@@ -53,6 +53,23 @@ api_url = "{api_url}"
 name = "slack hook"
 notifier = "slack"
 webhook = {{ env = "HOOK_URL" }}
+
+[[receiver]]
+name = "pager"
+notifier = "pagerduty"
+routing_key = {{ env = "PAGER_KEY" }}
+url = "http://127.0.0.1:{gone}/v2/enqueue"
+
+[[receiver]]
+name = "alertmanager"
+notifier = "alertmanager"
+url = {{ env = "ALERTMANAGER_URL" }}
+token = {{ env = "OUR_TOKEN" }}
+
+[[receiver]]
+name = "by apprise"
+notifier = "apprise"
+url = {{ env = "APPRISE_URL" }}
 """
 
 
@@ -100,16 +117,22 @@ def test_no_secret_is_in_anything_the_program_emits(program, record_property, gi
             }
             place, told = ["--csv", str(log)], ["--slack-channel", CHANNEL]
         else:
-            receivers = ["from a file", "refused", "slack", "slack hook"]
+            receivers = ["alertmanager", "by apprise", "from a file", "pager", "refused"]
+            receivers += ["slack", "slack hook"]
             program.env |= {
                 "OUR_TOKEN": TOKEN,
                 "SIGNING_KEY": f"whsec_{KEY}",
                 "REFUSED_URL": f"http://127.0.0.1:{gone.port}/{PATH_MARK}?key={QUERY_MARK}",
                 "HOOK_URL": f"{slack.url}/services/T000/B000/{PATH_MARK}",
+                "PAGER_KEY": f"{MARK}RoutingKey",
+                "ALERTMANAGER_URL": f"http://u:{USER_MARK}@127.0.0.1:{gone.port}/{PATH_MARK}",
+                "APPRISE_URL": f"json://u:{USER_MARK}@127.0.0.1:{gone.port}/{PATH_MARK}",
             }
             (program.folder / "secret-url").write_text(hook_url + "\n")
             program.configure(
-                SETTINGS.format(folder=program.folder, channel=CHANNEL, api_url=slack.api_url)
+                SETTINGS.format(
+                    folder=program.folder, channel=CHANNEL, api_url=slack.api_url, gone=gone.port
+                )
             )
             place, told = [], program.args
         program.env["WTWIN_WATCH_DEBUG"] = "1"

@@ -3,10 +3,11 @@
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.support.writers import Log
+from wtwin_adapters.files import GZIP
 from wtwin_adapters.tabular import TabularSource
 from wtwin_watch.testing import check_adapter
 
@@ -29,9 +30,11 @@ SCRAPS = st.sampled_from(
 BYTES = st.one_of(st.binary(max_size=400), st.lists(SCRAPS, max_size=80).map(b"".join))
 
 
-@given(st.sampled_from([".csv", ".tsv", ".jsonl", ".log"]), st.lists(BYTES, max_size=4))
+@given(st.sampled_from([".csv", ".tsv", ".jsonl"]), st.lists(BYTES, max_size=4))
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_are_read_to_their_end(extension, pieces):
+    # What begins as a compressed file is unpacked, or said to be damaged.
+    assume(not b"".join(pieces).startswith(GZIP))
     with tempfile.TemporaryDirectory() as folder:
         log = Log(Path(folder, "run" + extension))
         for piece in pieces:

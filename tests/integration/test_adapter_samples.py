@@ -1,6 +1,5 @@
 """Real logs in their original formats, where they are at hand: what a person found in them is read."""
 
-import csv
 import os
 from collections import Counter
 from pathlib import Path
@@ -9,7 +8,6 @@ import pytest
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from tensorboard.util import tensor_util
 
-from wtwin_adapters.tabular import TabularSource
 from wtwin_adapters.tensorboard import TensorBoardSource
 from wtwin_watch.metrics import Names, wanted
 from wtwin_watch.testing import check_adapter, points_of, read_on
@@ -17,52 +15,6 @@ from wtwin_watch.testing import check_adapter, points_of, read_on
 CORPUS = os.environ.get("WTWIN_WATCH_CORPUS")
 pytestmark = pytest.mark.skipif(not CORPUS, reason="WTWIN_WATCH_CORPUS doesn't name the corpus")
 SAMPLES = Path(CORPUS or ".", "samples")
-TABLES = ("csv", "tsv", "jsonl")
-
-
-def truth():
-    with (SAMPLES / "truth.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def test_the_tables_hold_what_is_known_of_them():
-    read = 0
-    for row in truth():
-        path = SAMPLES / row["file"]
-        found = TabularSource.recognise(path)
-        if row["format"] not in TABLES:
-            assert found is None, row["file"]
-            continue
-        assert found is not None
-        assert (found.format, found.refused) == (row["format"], None)
-        names = {"loss": row["loss"], "step": row["step"]}
-        source = TabularSource("s", TabularSource.Options(**found.options, **names, finished=True))
-        (run,) = source.runs()
-        batches = read_on(source, run)
-        losses = [p for p in points_of(batches) if p.metric == row["loss"]]
-        ends = (losses[0].step, losses[-1].step, losses[-1].value)
-        assert len(losses) == int(row["points"]), row["file"]
-        assert ends == tuple(float(row[k]) for k in ("first_step", "last_step", "last_loss"))
-        assert {batch.step_name for batch in batches} == {row["step"]}
-        read += 1
-    assert read == 8
-
-
-def test_every_curve_of_the_corpus_is_read_row_by_row():
-    with (SAMPLES.parent / "corpus/index.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    for row in rows[::8]:
-        path = SAMPLES.parent / "corpus" / row["file"]
-        if path.suffix != ".csv":
-            continue
-        with path.open(newline="") as file:
-            losses = [float(r["loss"]) for r in csv.DictReader(file) if r["loss"]]
-        source = TabularSource("s", TabularSource.Options(path=path, finished=True))
-        (run,) = source.runs()
-
-        points = [p.value for p in points_of(read_on(source, run)) if p.metric == "loss"]
-
-        assert list(map(repr, points)) == list(map(repr, losses)), row["file"]
 
 
 def event_files():

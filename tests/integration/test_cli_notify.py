@@ -2,8 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.alertmanager_standin import AlertmanagerStandIn
 from tests.support.command_line import CommandLine
+from tests.support.pagerduty_standin import ROUTING_KEY, PagerDutyStandIn
 from tests.support.slack_standin import CHANNEL, TOKEN, SlackStandIn
+from tests.support.smtp import smtp_server
 from tests.support.webhook_standin import WebhookStandIn
 
 pytestmark = pytest.mark.integration
@@ -70,3 +73,36 @@ def test_without_receivers_the_terminal_is_told(wtwin_watch: CommandLine):
     assert done.code == 0
     assert "This is a test; nothing is wrong." in done.out
     assert "terminal  standard output  delivered" in done.out
+
+
+def test_every_other_kind_can_be_tested_too(
+    wtwin_watch: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    with AlertmanagerStandIn() as alertmanager, PagerDutyStandIn() as pager, smtp_server() as mail:
+        monkeypatch.setenv("PAGER_KEY", ROUTING_KEY)
+        address = "?from=watch@lab.example&to=team@lab.example"
+        monkeypatch.setenv("MAIL_URL", f"mailto://127.0.0.1:{mail[0]}/{address}")
+        config = tmp_path / "config.toml"
+        config.write_text(
+            f"""
+            [[receiver]]
+            notifier = "alertmanager"
+            url = "{alertmanager.url}"
+            [[receiver]]
+            notifier = "pagerduty"
+            routing_key = {{ env = "PAGER_KEY" }}
+            url = "{pager.enqueue_url}"
+            [[receiver]]
+            notifier = "apprise"
+            url = {{ env = "MAIL_URL" }}
+            """
+        )
+
+        done = wtwin_watch("test-notify", "--config", config)
+
+        assert done.code == 0, done.out
+        assert [labels["alertname"] for labels in alertmanager.firing] == ["WtwinWatchTest"]
+        assert list(pager.incidents.values()) == ["resolve"]
+        assert [mail["Subject"] for mail in mail[1]] == [
+            "Test: this is what an alert looks like (test run)"
+        ]

@@ -24,10 +24,9 @@ def slack():
     assert slack.mistakes == []
 
 
-def notifier_for(slack, *, token=TOKEN, channel=CHANNEL):
-    return SlackNotifier(
-        "team", SlackOptions(token=SecretStr(token), channel=channel, api_url=slack.api_url)
-    )
+def notifier_for(slack, *, token=TOKEN, channel=CHANNEL, **more):
+    options = {"token": SecretStr(token), "channel": channel, "api_url": slack.api_url, **more}
+    return SlackNotifier("team", SlackOptions(**options))
 
 
 def failure(notifier, given):

@@ -62,7 +62,7 @@ def test_notifications_are_delivered_in_order_and_settled(store):
     assert store.receipt("oncall", alert.id) == {"ts": "n2"}
     assert store.retry_parked(["oncall"], 0.0, time.time()) == 0
     assert store.due(["oncall"], time.time()) == 0
-    store.prune(time.time() + 1)
+    store.prune(time.time() + 1, gone_before=0.0)
     assert store.waiting(["oncall"]) == 0
 
 

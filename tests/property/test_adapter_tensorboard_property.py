@@ -67,6 +67,63 @@ def test_the_points_are_those_of_tensorboards_loader(records):
         assert said == as_tensorboard_reads(log.file)
 
 
+WALLS = st.sampled_from([1.7e9, 0.0, -1.0, 5e9, 9e9, 1e13, float("nan"), float("inf")])
+STARTS = st.sampled_from([0, 100, 120, 16_370, 2_097_140, 268_435_440, -3, 2**40])
+
+
+def logged(tag, style, step, wall, value):
+    """A record as a writer of one of the styles makes it."""
+    if style == "old":
+        summary = Summary(value=[Summary.Value(tag=tag, simple_value=value)])
+        return record(Event(wall_time=wall, step=step, summary=summary))
+    proto = (
+        {"dtype": 2, "double_val": [value]}
+        if style == "double"
+        else {"dtype": 1, "float_val": [value]}
+    )
+    return tensor(step, tag, "scalars", tensor_shape={}, wall_time=wall, **proto)
+
+
+@st.composite
+def stretches(draw):
+    """Stretches of groups that repeat, as training loops log them, with what may come between."""
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        kinds = st.tuples(st.sampled_from(TAGS), st.sampled_from(["old", "new", "double"]))
+        group = draw(st.lists(kinds, min_size=1, max_size=4))
+        step, stride = draw(STARTS), draw(st.integers(0, 3))
+        wall = draw(WALLS)
+        for _ in range(draw(st.integers(1, 30))):
+            values = [
+                draw(FLOATS) if draw(st.integers(0, 20)) == 0 else 1 / (7 + step % 5) for _ in group
+            ]
+            found += [
+                logged(tag, style, step, wall, value)
+                for (tag, style), value in zip(group, values, strict=True)
+            ]
+            step += stride
+            if draw(st.integers(0, 25)) == 0:
+                wall = draw(WALLS)
+    return found
+
+
+def finite(when):
+    return when if 0.0 <= when < 1e12 else None
+
+
+@given(stretches(), st.sampled_from([1, 7, 50, 10_000]))
+@settings(max_examples=150, deadline=None)
+def test_long_stretches_of_like_records_are_those_of_tensorboards_loader(records, limit):
+    with tempfile.TemporaryDirectory() as folder:
+        log = EventLog(Path(folder, "run"))
+        log.write(version(), *records)
+
+        points = points_of(log.read(limit))
+
+        said = [(p.metric, p.step, repr(p.value), p.wall_time) for p in points]
+        assert said == [(*found[:3], finite(found[3])) for found in as_tensorboard_reads(log.file)]
+
+
 @given(st.lists(events(), max_size=10), st.lists(st.integers(0, 900), max_size=8))
 @settings(max_examples=80, deadline=None)
 def test_a_growing_file_gives_the_same_points_as_a_finished_one(records, cuts):
@@ -85,6 +142,31 @@ def test_a_growing_file_gives_the_same_points_as_a_finished_one(records, cuts):
             return restarts, list(map(repr, points_of(batches)))
 
         assert said(batches) == said(whole.read())
+
+
+@given(stretches(), st.lists(st.integers(0, 4000), max_size=6), st.data())
+@settings(max_examples=80, deadline=None)
+def test_a_damaged_or_growing_stretch_gives_the_same_points_in_any_pieces(records, cuts, data):
+    raw = bytearray(version() + b"".join(records))
+    for _ in range(data.draw(st.integers(0, 2))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
+    with tempfile.TemporaryDirectory() as folder:
+        whole, growing = EventLog(Path(folder, "whole")), EventLog(Path(folder, "growing"))
+        whole.write(bytes(raw))
+        edges = [0, *sorted({min(cut, len(raw)) for cut in cuts}), len(raw)]
+        batches = []
+        for start, end in pairwise(edges):
+            growing.write(bytes(raw[start:end]))
+            batches += growing.read(limit=40)
+
+        assert list(map(repr, points_of(batches))) == list(map(repr, points_of(whole.read())))
+        assert list(map(repr, points_of(batches))) == one_by_one(whole)
+
+
+def one_by_one(log):
+    """The points of a file when each record is looked at alone."""
+    log.cursor = None
+    return list(map(repr, points_of(log.read(limit=1))))
 
 
 @given(st.lists(st.lists(events(), max_size=8), min_size=1, max_size=3))

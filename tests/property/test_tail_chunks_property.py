@@ -106,3 +106,33 @@ def test_every_log_keeps_the_contract(log):
         whole.write(data)
 
         check_adapter(lambda: type(whole.source)("logs", whole.source.Options(path=folder)))
+
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.integers(-(10**6), 10**6).map(str),
+    st.sampled_from(["", "1E5", "-0", "0.1e-3", "12345678901234567890"]),
+)
+
+
+@given(
+    st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=40),
+    st.sampled_from([",", ";", "\t", "|"]),
+    st.sampled_from(["", '"']),
+)
+@settings(max_examples=150, deadline=None)
+def test_plain_rows_hold_what_pythons_float_reads(rows, delimiter, mark):
+    lines = ["step,loss,lr,val_loss".replace(",", delimiter)]
+    for step, row in enumerate(rows):
+        lines.append(delimiter.join(f"{mark}{cell}{mark}" for cell in (str(step), *row)))
+    with tempfile.TemporaryDirectory() as folder:
+        log = Log(Path(folder, "run.csv"))
+        log.write("\n".join(lines) + "\n")
+        found = [(p.metric, p.step, p.value) for p in log.points() if p.metric]
+
+    assert found == [
+        (name, step, float(cell))
+        for step, row in enumerate(rows)
+        for name, cell in zip(("loss", "lr", "val_loss"), row, strict=True)
+        if cell
+    ]

@@ -87,6 +87,22 @@ def test_columns_and_any_split_of_them_give_what_the_stream_gives(
     assert len(batch.history) == len(stream.history)
 
 
+@given(logs(longest=1600), st.floats(0.2, 1.0))
+@settings(max_examples=15, deadline=None)
+def test_a_learning_rate_is_followed_alike_by_the_short_and_the_long_way(
+    log: tuple[Floats, Floats], least: float
+) -> None:
+    steps, losses = log
+    rates = np.linspace(1.0, least, len(steps))
+    short, long = TrendMonitor(), TrendMonitor()
+    for step, loss, rate in zip(steps.tolist(), losses.tolist(), rates.tolist(), strict=True):
+        # A number of another library's type takes the long way.
+        a, b = short.update(step, loss, rate), long.update(step, np.float64(loss), rate)
+        assert a.alert == b.alert
+        assert pytest.approx(a.D**2, rel=1e-9, abs=1e-9) == b.D**2
+    assert stories(short) == stories(long)
+
+
 @given(logs(longest=1600), st.floats(0.05, 0.95))
 @settings(max_examples=15, deadline=None)
 def test_a_restored_monitor_goes_on_identically(log: tuple[Floats, Floats], share: float) -> None:

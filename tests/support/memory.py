@@ -7,11 +7,14 @@ from pathlib import Path
 from wtwin_watch.alerting.lifecycle import Policy
 from wtwin_watch.errors import SourceError
 from wtwin_watch.ingest.engine import Engine
+from wtwin_watch.ingest.plan import Patience, SourcePlan
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Batch, Point, Run, RunKey
 from wtwin_watch.monitor.run import ClassicOptions
 from wtwin_watch.store import Store, database
 from wtwin_watch.testing import ManualClock
+
+PLAN = SourcePlan("memory", Names(), 2.0)
 
 
 class MemorySource:
@@ -24,7 +27,11 @@ class MemorySource:
         self.broken = {}
         self.hanging = {}
         self.last_activity = {}
+        self.facts = {}
+        """What else a run is listed with: status, exit_code …"""
         self.restarts = {}
+        self.lines = {}
+        self.marks = {}
         self.looks = 0
         self.fetches = []
 
@@ -33,6 +40,17 @@ class MemorySource:
         points = self.logs.setdefault(run, [])
         first = len(points) + 1 if start is None else start
         points += [Point("loss", float(first + i), loss) for i, loss in enumerate(losses)]
+
+    def rewind(self, run, restart, losses):
+        """Let the log go on from an earlier step."""
+        self.marks.setdefault(run, {})[len(self.logs[run])] = restart
+        self.log(run, losses, start=restart.step)
+
+    def last_lines(self, run, count):
+        lines = self.lines.get(run.key.run, [])
+        if isinstance(lines, Exception):
+            raise lines
+        return lines[-count:]
 
     def runs(self):
         self.looks += 1
@@ -44,6 +62,7 @@ class MemorySource:
                 run,
                 version=f"{len(points)} {self.restarts.get(run)}",
                 last_activity=self.last_activity.get(run),
+                **self.facts.get(run, {}),
             )
             for run, points in list(self.logs.items())
         ]
@@ -59,6 +78,7 @@ class MemorySource:
         restart = None
         if cursor and cursor.get("restart") != self.restarts.get(name):
             start, restart = 0, self.restarts[name]
+        restart = self.marks.get(name, {}).get(start, restart)
         points = self.logs[name][start : start + limit]
         end = start + len(points)
         return Batch(
@@ -79,7 +99,8 @@ class MemorySource:
 class World:
     """An engine over one memory source and a real store."""
 
-    def __init__(self, folder: Path, policy=Policy(0.0, 0.0), receivers=("oncall",)):  # noqa: B008
+    def __init__(self, folder: Path, policy=Policy(0.0, 0.0), receivers=("oncall",), **changes):  # noqa: B008
+        self.changes = changes
         self.url = database.database_url(str(folder / "state.db"))
         self.policy = policy
         self.receivers = receivers
@@ -89,14 +110,15 @@ class World:
         self.start()
 
     def start(self, **changes):
+        changes = self.changes | changes
         self.store = Store(self.url)
         self.store.claim(self.clock.time())
         settings = {
             "policy": self.policy,
-            "old_after_s": 3600.0,
-            "source_down_after_s": 60.0,
+            "patience": Patience(),
             "detector": ClassicOptions(),
         } | changes
+        plan = settings.pop("plan", PLAN)
         self.engine = Engine(
             store=self.store,
             clock=self.clock,
@@ -104,7 +126,7 @@ class World:
             told=self._told,
             **settings,
         )
-        self.engine.add("memory", "memory", self.source, Names(), 2.0)
+        self.engine.add("memory", self.source, plan)
 
     def _told(self):
         self.wakes += 1
@@ -112,6 +134,20 @@ class World:
     def kill(self):
         """Leave without saving anything, as a killed process does."""
         self.store.close()
+
+    def restart(self, **changes):
+        """End in order, and start again."""
+        self.engine.close()
+        self.store.close()
+        self.start(**changes)
+
+    def pass_time(self, seconds, log=None, every=None):
+        """Let ``seconds`` pass, looking all the time; the run ``log`` brings a loss every 2 seconds."""
+        every = every or (10.0 if log is None else 2.0)
+        for _ in range(round(seconds / every)):
+            if log is not None:
+                self.source.log(log, [2.0])
+            self.settle(every - 0.6)
 
     def settle(self, seconds=0.0):
         """Let ``seconds`` pass and read all there is to read."""

@@ -4,8 +4,8 @@ In a test, as a context manager (`SlackStandIn`), or as a process:
 
     python -m tests.support.slack_standin --record FILE.jsonl [--port N] [--faults '[{"status": 503}]']
 
-which prints its addresses as one JSON line. It knows ``auth.test``, ``chat.postMessage``, ``chat.update`` and
-one incoming webhook.
+which prints its addresses as one JSON line. It knows ``auth.test``, ``chat.postMessage``, ``chat.update``,
+the three steps of an upload, and one incoming webhook.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 from tests.support import slack_rules
 from tests.support.faulty_http import Answer, Request, StandIn, faults_from, serve
@@ -78,6 +79,19 @@ class SlackMessage:
 
 
 @dataclass
+class SlackFile:
+    """An uploaded file; ``thread_ts`` is set once it is shared."""
+
+    id: str
+    filename: str
+    length: int
+    content: bytes = b""
+    channel: str | None = None
+    thread_ts: str | None = None
+    title: str | None = None
+
+
+@dataclass
 class SlackChannel:
     """A channel the workspace has."""
 
@@ -117,6 +131,7 @@ class SlackStandIn(StandIn):
         self.messages: list[SlackMessage] = []
         self.mistakes: list[str] = []
         """What was wrong with the messages that were refused for their form, in words."""
+        self.files: list[SlackFile] = []
         self._gap_s = message_gap_s
         self._posted_at: dict[str, float] = {}
         self._updated_at: deque[float] = deque(maxlen=updates_a_minute)
@@ -154,6 +169,10 @@ class SlackStandIn(StandIn):
     def answer(self, request: Request) -> Answer:
         if request.path.startswith("/services/"):
             return self._webhook(request)
+        if request.path.startswith("/upload/"):
+            return self._take_bytes(request)
+        if request.path.startswith("/api/files."):
+            return self._files(request)
         body, refused = self._opened(request)
         key = _key(body)
         if refused is None:
@@ -166,6 +185,42 @@ class SlackStandIn(StandIn):
         status = 429 if refused.get("error") == "ratelimited" else 200
         headers = {"Retry-After": "1"} if status == 429 else {}
         return Answer(status, json.dumps(refused).encode(), headers=headers, key=key)
+
+    def _files(self, request: Request) -> Answer:
+        """The first and the last step of an upload: forms, not JSON."""
+        if request.headers.get("authorization") != f"Bearer {self.token}":
+            return _answered(_no("invalid_auth"))
+        if "files:write" not in self.scopes:
+            return _answered(_no("missing_scope", needed="files:write"))
+        form = {name: values[-1] for name, values in parse_qs(request.raw.decode()).items()}
+        if request.path == "/api/files.getUploadURLExternal":
+            file = SlackFile(f"F{len(self.files):08d}", form["filename"], int(form["length"]))
+            self.files.append(file)
+            return _answered(
+                {"ok": True, "upload_url": f"{self.url}/upload/{file.id}", "file_id": file.id}
+            )
+        if request.path != "/api/files.completeUploadExternal":
+            return _answered(_no("unknown_method"))
+        if form.get("channel_id") not in self.channels:
+            return _answered(_no("channel_not_found"))
+        if form.get("thread_ts") not in {parent.ts for parent in self.parents}:
+            return _answered(_no("invalid_thread_ts"))
+        shared = json.loads(form["files"])
+        for entry in shared:
+            [file] = [file for file in self.files if file.id == entry["id"]]
+            if len(file.content) != file.length:
+                return _answered(_no("file_not_found"))
+            file.channel, file.thread_ts = form["channel_id"], form["thread_ts"]
+            file.title = entry.get("title")
+        return _answered({"ok": True, "files": shared})
+
+    def _take_bytes(self, request: Request) -> Answer:
+        """The middle step of an upload: the bytes themselves, without a token."""
+        if "authorization" in request.headers:
+            return Answer(400)
+        [file] = [file for file in self.files if file.id == request.path.rpartition("/")[2]]
+        file.content = request.raw
+        return Answer(200, b"OK", "text/plain")
 
     def _opened(self, request: Request) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Check what every method checks: the token and the form of the body."""
@@ -298,6 +353,10 @@ class SlackStandIn(StandIn):
             return plain(429, "rate_limited", **{"Retry-After": "1"})
         self._post(CHANNEL, body)
         return plain(200, "ok")
+
+
+def _answered(said: dict[str, Any]) -> Answer:
+    return Answer(200, json.dumps(said).encode())
 
 
 def _no(error: str, **more: str) -> dict[str, Any]:

@@ -151,12 +151,18 @@ def scalars(steps: range, tag: str = "loss") -> bytes:
     return b"".join(scalar(step, 2.0 ** -(step % 32), tag) for step in steps)
 
 
-def tensor(step: int, tag: str = "loss", plugin: str | None = None, **proto: object) -> bytes:
+def tensor(
+    step: int,
+    tag: str = "loss",
+    plugin: str | None = None,
+    wall_time: float = 1.7e9,
+    **proto: object,
+) -> bytes:
     """A scalar as TensorFlow 2 and ``new_style=True`` write it."""
     value = Summary.Value(tag=tag, tensor=TensorProto(**proto))
     if plugin is not None:
         value.metadata.plugin_data.plugin_name = plugin
-    return record(Event(wall_time=1.7e9, step=step, summary=Summary(value=[value])))
+    return record(Event(wall_time=wall_time, step=step, summary=Summary(value=[value])))
 
 
 def session_start(step: int) -> bytes:

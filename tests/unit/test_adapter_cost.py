@@ -7,6 +7,7 @@ import tracemalloc
 
 import pytest
 
+from tests.support.wandb_writer import WandbLog, history, item, losses
 from tests.support.writers import EventLog, Log, scalar, tensor, version
 
 ROWS = 40_000
@@ -62,6 +63,18 @@ def test_a_long_event_file_is_read_in_bounded_memory(tmp_path):
     assert peak < 3_000_000
 
 
+def test_a_long_file_of_wandb_is_read_in_bounded_memory(tmp_path):
+    log = WandbLog(tmp_path)
+    note = item("note", '"' + 50_000 * "x" + '"')
+    for i in range(0, 10_000, 100):
+        log.write(history(i, note, loss=0.5), *losses(range(i + 1, i + 100)))
+
+    peak = peak_bytes(lambda: count_all(log))
+
+    assert log.file.stat().st_size > 5_000_000
+    assert peak < 3_000_000
+
+
 def test_a_log_without_a_loss_is_passed_over_in_bounded_memory(tmp_path):
     log = Log(tmp_path / "run.csv")
     log.write("step,note\n" + f"1,{PADDING}\n" * (ROWS // 2))
@@ -97,10 +110,11 @@ def test_a_fetch_reads_what_is_new_and_little_more(tmp_path, kind, monkeypatch):
     assert sum(read) < 20_000
 
 
-def test_the_adapters_load_neither_tensorboard_nor_protocol_buffers():
+def test_the_adapters_load_no_library_of_the_trackers():
     code = (
-        "import sys, wtwin_adapters.tensorboard, wtwin_adapters.tabular;"
-        "print([m for m in sys.modules if m.split('.')[0] in ('tensorboard', 'google', 'numpy')])"
+        "import sys, wtwin_adapters.tensorboard, wtwin_adapters.tabular, wtwin_adapters.wandb_files;"
+        "heavy = ('tensorboard', 'wandb', 'google', 'numpy');"
+        "print([m for m in sys.modules if m.split('.')[0] in heavy])"
     )
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -53,7 +53,7 @@ def test_a_table_with_a_loss_is_recognised(tmp_path, name, content, kind):
         ("a.jsonl", '{"step": 1, "f1": 2}\n', "no loss column among step, f1"),
         ("a.jsonl", "[1, 2]\n", "its lines are not JSON objects"),
         ("a.csv", "step,loss\n1,2\n".encode("utf-16"), "it is UTF-16"),
-        ("a.csv.gz", b"\x1f\x8b\x08\x00", "it is compressed"),
+        ("a.csv.gz", b"\x1f\x8b\x08\x00", "it can't be unpacked"),
     ],
 )
 def test_a_table_that_cannot_be_watched_is_refused_with_the_reason(tmp_path, name, content, reason):

@@ -273,6 +273,37 @@ def test_a_cursor_stays_small_over_hundreds_of_files(tmp_path):
     assert steps(log.read()) == [5000.0]
 
 
+def test_hundreds_of_files_that_grow_at_once_lose_nothing(tmp_path):
+    log = EventLog(tmp_path)
+    names = [f"{1_700_000_000 + i}.host.1.0" for i in range(700)]
+    read = []
+    for step in range(3):
+        for name in names:
+            log.begin(name)
+            log.write(*([] if step else [version()]), scalar(step, 0.5))
+        batches = log.read()
+        read.append(steps(batches))
+        assert [batch.restart for batch in batches] == [None]
+        assert len(repr(log.cursor)) < 60_000
+
+    assert read == [[step] * 700 for step in (0.0, 1.0, 2.0)]
+
+
+def test_an_old_file_among_hundreds_that_was_cut_is_read_anew(tmp_path):
+    log = EventLog(tmp_path)
+    for i in range(300):
+        log.begin(f"{1_700_000_000 + i}.host.1.0")
+        log.write(version(), scalar(i, 0.5))
+    log.read()
+    (tmp_path / "events.out.tfevents.1700000000.host.1.0").write_bytes(version())
+
+    (batch,) = log.read()
+
+    assert batch.restart is not None
+    assert batch.restart.reason == "events.out.tfevents.1700000000.host.1.0 was replaced or cut"
+    assert steps([batch]) == list(range(1, 300))
+
+
 def test_a_position_stored_by_another_version_is_read_anew(log):
     log.write(scalars(range(1, 4)))
     log.cursor = {"v": 0}

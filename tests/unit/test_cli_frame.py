@@ -9,7 +9,6 @@ import pytest
 
 import wtwin_watch
 import wtwin_watch.daemon
-from tests.support.plugin_site import installed
 from wtwin_watch import cli, logs
 from wtwin_watch.errors import DeliveryError, SettingsError, SourceError, StoreError, UsageError
 
@@ -50,24 +49,6 @@ def test_help_shows_the_commands_the_options_of_run_and_an_example(flag: str, ca
     for option in ("--csv PATTERN", "--once", "--dry-run", "--slack-channel ID", "--log-format"):
         assert option in shown
     assert "wtwin-watch --csv 'runs/*.csv'" in shown
-
-
-@pytest.mark.parametrize("command", ["", "run", "check"])
-def test_help_says_which_options_want_an_adapter_that_is_not_there(
-    command: str, tmp_path: Path, capsys
-):
-    lacking = "(adapter not in this version)"
-
-    def told(option: str) -> bool:
-        assert cli.main([*command.split(), "--help"]) == 0
-        _, own = capsys.readouterr().out.split(f"\n  {option} ")
-        return lacking in " ".join(own.split("\n  --")[0].split())
-
-    options = ("--csv", "--project", "--mlflow", "--experiment")
-    assert [told(option) for option in options] == [False, True, False, False]
-
-    with installed(tmp_path / "site", modules={}, adapters={"wandb": "acme:Source"}):
-        assert [told(option) for option in options] == [False, False, False, False]
 
 
 def test_help_loads_nothing_heavy():

@@ -109,3 +109,20 @@ def test_a_name_in_a_log_cannot_steer_the_terminal(wtwin_watch: CommandLine, tmp
     path.write_text("1 9\n")
 
     assert "\x1b" not in wtwin_watch("inspect", path).out
+
+
+def test_a_pattern_of_ones_own_can_be_tried(wtwin_watch: CommandLine, tmp_path: Path):
+    log = tmp_path / "train.log"
+    log.write_text("it 5 > 2.5\nit 6 > 2.25\n")
+
+    good = wtwin_watch("inspect", log, "--pattern", r"it (?P<step>\d+) > (?P<loss>\S+)", "--json")
+    bad = wtwin_watch("inspect", log, "--pattern", "(?P<loss>")
+    folder = wtwin_watch("inspect", tmp_path, "--pattern", "(?P<loss>x)")
+
+    (found,) = good.json
+    (run,) = found["runs"]
+    assert (good.code, found["format"]) == (0, "text: own pattern")
+    assert (run["step"], run["loss"], run["points"], run["last_loss"]) == ("step", "loss", 2, 2.25)
+    assert bad.code == folder.code == 2
+    assert "is no regular expression" in bad.err
+    assert "is no file; a pattern is for the lines of one" in folder.err

@@ -10,6 +10,7 @@ from tests.support.memory import World, hang
 from wtwin_watch.alerting.lifecycle import Policy
 from wtwin_watch.errors import OwnershipLost, SourceError, StoreError
 from wtwin_watch.ingest import engine as engine_module
+from wtwin_watch.ingest import poller as poller_module
 from wtwin_watch.model import Restart, Severity
 from wtwin_watch.monitor.run import ClassicOptions
 from wtwin_watch.store import Checkpoint, read_status
@@ -97,7 +98,7 @@ def test_a_run_already_old_at_first_sight_pages_nobody(world):
 
 
 def test_a_long_history_is_read_in_pieces_and_stays_quiet_to_its_end(world, monkeypatch):
-    monkeypatch.setattr(engine_module, "FETCH_LIMIT", 10)
+    monkeypatch.setattr(poller_module, "FETCH_LIMIT", 10)
     world.source.log("a", HEALTHY + NAN + RECOVERED)
 
     world.settle()
@@ -343,7 +344,7 @@ def test_many_runs_cost_few_commits(world, monkeypatch):
 
 
 def test_a_long_history_leaves_time_for_everything_else(world, monkeypatch):
-    monkeypatch.setattr(engine_module, "FETCH_LIMIT", 1)
+    monkeypatch.setattr(poller_module, "FETCH_LIMIT", 1)
     world.source.log("a", HEALTHY * 20)
     deadline = time.monotonic() + 20
     turns = 0
@@ -380,7 +381,7 @@ def test_a_fetch_that_hangs_is_given_up_and_the_other_runs_go_on(world):
         world.clock.now += 2
         world.engine.turn(0.05)
     assert world.outbox() == [("firing", "a", "nonfinite")]
-    world.clock.now += engine_module.DEADLINE_S
+    world.clock.now += poller_module.DEADLINE_S
     world.engine.turn(0.0)
     world.engine.turn(0.0)
 
@@ -456,7 +457,7 @@ def test_an_engine_whose_place_was_taken_stops(world, monkeypatch):
 def test_a_monitor_that_fails_sets_its_run_aside_as_it_was_last_saved(world, monkeypatch):
     seen(world)
     seen(world, run="b")
-    monitor = world.engine._sources["memory"].runs["a"].monitor
+    monitor = world.engine._pollers["memory"].runs["a"].monitor
     monkeypatch.setattr(
         type(monitor), "feed", lambda self, points: 1 / 0 if self is monitor else []
     )

@@ -23,6 +23,7 @@ def test_a_change_below_the_folder_is_heard_and_our_own_reading_is_not(events, t
     log.write_text("step,loss\n")
     heard = threading.Event()
     events.watch("logs", [tmp_path], heard.set)
+    assert events.wait(20)
 
     log.read_text()
     assert not heard.wait(0.5)
@@ -38,11 +39,13 @@ def test_a_folder_that_was_deleted_and_made_again_is_heard_by_all_that_watch_it(
     one, two = threading.Event(), threading.Event()
     events.watch("one", [folder], one.set)
     events.watch("two", [folder], two.set)
+    assert events.wait(20)
     shutil.rmtree(folder)
     (tmp_path / "another").mkdir()  # takes the number of the folder that is gone
     folder.mkdir()
     events.watch("one", [folder], one.set)
     events.watch("two", [folder], two.set)
+    assert events.wait(20)
     one.clear()
     two.clear()
 
@@ -54,6 +57,7 @@ def test_a_folder_that_was_deleted_and_made_again_is_heard_by_all_that_watch_it(
 
 def test_a_folder_that_is_not_there_is_passed_over(events, tmp_path):
     events.watch("logs", [tmp_path / "none"], lambda: None)
+    assert events.wait(20)
 
     assert not (tmp_path / "none").exists()
 
@@ -68,6 +72,24 @@ def test_a_machine_without_room_for_file_events_is_watched_by_polling_alone(
 
     with structlog.testing.capture_logs() as said:
         events.watch("logs", [tmp_path], lambda: None)
+        assert events.wait(20)
         events.watch("logs", [tmp_path], lambda: None)
+        assert events.wait(20)
 
     assert [line["event"] for line in said] == ["file events unavailable, polling alone"]
+
+
+def test_a_folder_whose_watch_is_never_set_up_keeps_nobody_waiting(events, tmp_path, monkeypatch):
+    release, entered = threading.Event(), threading.Event()
+
+    def hang(self, name, wish):
+        entered.set()
+        release.wait(30)
+
+    monkeypatch.setattr(FileEvents, "_watch", hang)
+    events.watch("dead mount", [tmp_path], lambda: None)
+    assert entered.wait(20)
+    events.watch("logs", [tmp_path], lambda: None)
+
+    assert not events.wait(0)
+    release.set()

@@ -3,13 +3,15 @@
 import itertools
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
+from tests.support.process import wait_until
 from tests.support.records import make_alert, make_checkpoint, make_entry
 from wtwin_watch.clock import SystemClock
 from wtwin_watch.errors import DeliveryError
-from wtwin_watch.model import Event, Receipt
+from wtwin_watch.model import AlertState, Event, Family, Receipt, Run, RunKey
 from wtwin_watch.notify.outbox import DAY_S, Deliverer, Retry, after_failure
 from wtwin_watch.store import Store, database, read_status
 
@@ -241,3 +243,130 @@ def test_trying_ends_after_three_days():
 
 def test_what_lay_while_the_daemon_was_off_is_not_given_up_at_the_first_failure():
     assert after_failure(DeliveryError("down"), 1, 3 * DAY_S + 1, NEVER_LUCKY) == Retry(2, 2)
+
+
+class Forgetful(Receiver):
+    """Is to be reminded of what fires; `reminders` holds the runs and receipts of each time."""
+
+    renew_every_s = 0.05
+
+    def __init__(self, *answers, fails=0):
+        super().__init__(*answers)
+        self.reminders = []
+        self.fails = fails
+
+    def renew(self, firing):
+        with self.news:
+            self.reminders.append([(n.run.name, n.previous) for n in firing])
+            self.news.notify_all()
+            if len(self.reminders) <= self.fails:
+                raise DeliveryError("forgot")
+
+    def wait_for_reminder(self, wanted, seconds=20):
+        with self.news:
+            assert self.news.wait_for(lambda: self.reminders[-1:] == [wanted], seconds), (
+                self.reminders
+            )
+
+
+def test_a_receiver_that_forgets_is_reminded_of_what_fires_until_it_is_over(store, deliver):
+    alert = make_alert()
+    store.save([make_checkpoint(make_entry("1", alert=alert), alert=alert)], time.time())
+    receiver = Forgetful(Receipt({"labels": "those"}), fails=2)
+
+    deliverer = deliver(receiver)
+    receiver.wait_for_reminder([("a", {"labels": "those"})])
+
+    over = make_alert(state=AlertState.RESOLVED, resolved_at=2000.0)
+    entry = make_entry("2", alert=over, event=Event.RESOLVED)
+    store.save([make_checkpoint(entry, alert=over)], time.time())
+    deliverer.wake()
+    receiver.wait_for(2)
+    receiver.wait_for_reminder([])
+
+
+def test_what_a_receiver_was_not_told_it_is_not_reminded_of(store, deliver):
+    told, waiting = make_alert("told"), make_alert("waiting", family=Family.STATE)
+    store.save([make_checkpoint(make_entry("1", alert=told), alert=told)], time.time())
+    store.save([make_checkpoint(make_entry("2", alert=waiting), alert=waiting)], time.time())
+    receiver = Forgetful(Receipt({"key": 1}), DeliveryError("busy", retry_after_s=3600.0))
+
+    deliver(receiver)
+    receiver.wait_for_reminder([("a", {"key": 1})])
+
+    assert all(len(reminder) < 2 for reminder in receiver.reminders)
+
+
+class Slow(Receiver):
+    """Tells of three alerts and more in one message; ``together`` holds the keys of each such message."""
+
+    together_from = 3
+
+    def __init__(self, *answers):
+        super().__init__(*answers)
+        self.together = []
+
+    def send_together(self, notifications):
+        with self.news:
+            self.together.append(sorted(n.id for n in notifications))
+            answer = self.answers.pop(0) if self.answers else Receipt({"shared": True})
+            if isinstance(answer, Exception):
+                raise answer
+            self.taken += notifications
+            self.news.notify_all()
+            return answer
+
+
+def firing(*names):
+    """Alerts of runs of these names, each told by a notification of its name."""
+    entries = []
+    for name in names:
+        run = Run(RunKey("logs", name), name)
+        entries.append(make_entry(name, alert=make_alert(name, run=run), run=run))
+    return entries
+
+
+def test_alerts_that_wait_in_a_crowd_are_told_in_one_message(store, deliver):
+    owe(store, *firing("a", "b", "c", "d"))
+    receiver = Slow(DeliveryError("busy", retry_after_s=0.05))
+
+    deliverer = deliver(receiver)
+    receiver.wait_for(4)
+
+    assert receiver.together == [["a", "b", "c", "d"]] * 2
+    assert receiver.tries == []
+    assert wait_until(lambda: store.receipt("oncall", "c")) == {"shared": True}
+
+    [entry] = firing("a")
+    over = replace(entry.alert, state=AlertState.RESOLVED)
+    owe(store, replace(entry, id="over", alert=over, event=Event.RESOLVED))
+    deliverer.wake()
+    receiver.wait_for(5)
+    assert receiver.tries[0].previous == {"shared": True}
+
+
+def test_few_alerts_and_other_events_are_told_one_by_one(store, deliver):
+    alert = make_alert("a")
+    changes = [make_entry(f"change-{i}", alert=alert, event=Event.CHANGED) for i in range(4)]
+    owe(store, *firing("b", "c"), *changes)
+    receiver = Slow()
+
+    deliver(receiver)
+    receiver.wait_for(6)
+
+    assert receiver.together == []
+
+
+def test_who_listens_hears_of_each_notification_that_was_sent(store):
+    owe(store, make_entry("1"))
+    heard = []
+    receiver = Receiver(DeliveryError("busy", retry_after_s=0.0), Receipt({"ts": "1"}))
+    deliverer = Deliverer(
+        "oncall", receiver, store, SystemClock(), [].append,
+        lambda notifier, told, receipt: heard.append((notifier, told.id, receipt)),
+    )  # fmt: skip
+    deliverer.start()
+    receiver.wait_for(1)
+    deliverer.stop(20)
+
+    assert heard == [(receiver, "1", Receipt({"ts": "1"}))]

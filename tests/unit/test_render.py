@@ -18,7 +18,7 @@ def test_a_firing_alert_says_what_where_since_when_and_how_bad():
     assert facts["Since step"] == "2205"
     assert facts["Observed"] == "1.9"
     assert facts["Expected"] == "1.5"
-    assert facts["Excess"] == "+0.4 (+20.0 sigma)"
+    assert facts["Excess"] == "+0.4 nats (+20.0 sigma)"
     assert facts["Last healthy step"] == "2204"
     assert facts["Project"] == "llm"
     assert text.link == "https://x/run"

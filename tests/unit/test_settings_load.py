@@ -360,13 +360,6 @@ def test_mistakes_on_the_command_line_alone_are_a_matter_of_usage(config: Path):
     assert len(mistakes(config, "x = 1", alpha=-1.0)) == 2
 
 
-def test_an_adapter_that_this_version_lacks_is_told_at_the_flag_that_wants_it():
-    told = asked_wrongly(project=("team/llm",))
-
-    assert told.startswith("--project: ")
-    assert "wandb" in told
-
-
 def test_an_experiment_alone_says_what_it_lacks():
     assert asked_wrongly(experiment=("a",)) == (
         "--experiment: names an experiment of MLflow; add --mlflow URI"

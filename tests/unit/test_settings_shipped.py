@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config" / "example.toml"
 SCHEMA = ROOT / "config" / "settings.schema.json"
 SHIPPED = {
-    plugins.ADAPTERS: ("csv", "mlflow", "tensorboard"),
-    plugins.NOTIFIERS: ("slack", "terminal", "webhook"),
+    plugins.ADAPTERS: ("csv", "mlflow", "tensorboard", "wandb-files"),
+    plugins.NOTIFIERS: ("alertmanager", "apprise", "pagerduty", "slack", "terminal", "webhook"),
 }
 
 
@@ -131,9 +131,8 @@ def test_every_key_is_documented_in_its_section():
 
 @pytest.mark.parametrize("model", [AlertSettings, DetectorSettings])
 def test_documented_defaults_are_the_defaults(model):
-    [section] = [
-        text for heading, text in documented().items() if model.__name__.lower()[:5] in heading
-    ]
+    table = model.__name__.removesuffix("Settings").lower()
+    [section] = [text for heading, text in documented().items() if f"`[{table}" in heading]
     rows = re.findall(r"^\| `(\w+)` \| (?:`([^`]*)`|none) \|", section, flags=re.M)
 
     shown = tomllib.loads("\n".join(f"{key} = {value}" for key, value in rows if value))

@@ -223,6 +223,17 @@ def test_a_jump_while_the_learning_rate_rises_is_still_seen() -> None:
     assert 2001 <= monitor.first_alert_step() <= 2005
 
 
+def test_an_alert_lasts_with_a_learning_rate_too() -> None:
+    losses = curve(3000)
+    losses[2000:] += 0.1
+    monitor = TrendMonitor()
+    for step, loss in enumerate(losses.tolist(), 1):
+        monitor.update(step, loss, 1e-3 * (1.0 - step / 4000))
+    assert 2001 <= monitor.first_alert_step() <= 2005
+    assert all(state.alert for state in monitor.history[2005:])
+    assert kinds(monitor) == [("level_shift", None)]
+
+
 def watched_with_rates(jump: float) -> TrendMonitor:
     losses = curve(2100)
     losses[2000:] += jump
@@ -252,9 +263,9 @@ def test_a_loss_that_stops_falling_stagnates_for_a_while() -> None:
         pace.advance(step, None)
         evidence.push(loss)
         if len(evidence.values) >= evidence.block:
-            evidence.finish_block(*pace.block_x())
+            evidence.finish_block(*pace.block_x(step, len(evidence.values)))
         if step in (10_000, 20_000, 23_000, 30_000, 40_000):
-            said[step] = stagnates(evidence.levels, evidence.n, evidence.block)
+            said[step] = stagnates(evidence.levels, evidence.count, evidence.block)
 
     # At 40,000 nobody remembers that it once fell.
     assert said == {10_000: False, 20_000: False, 23_000: False, 30_000: True, 40_000: False}

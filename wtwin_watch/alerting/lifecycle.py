@@ -12,19 +12,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from wtwin_watch.model import Alert, AlertState, Detection, Event, Family, RunKey, Severity
+from wtwin_watch.model import WEIGHT, Alert, AlertState, Detection, Event, Family, RunKey, Severity
 
 Alerts = Mapping[Family, Alert]
 """The latest alert of each family of one run, open or resolved."""
-
-_WEIGHT = {Severity.INFO: 0, Severity.WARNING: 1, Severity.CRITICAL: 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """How patient alerts are, in seconds.
 
-    ``for_s``: a detection must last this long before its alert fires.
+    ``for_s``: a detection must last this long before its alert fires, and as long as it asks itself.
     ``cooldown_s``: after an alert is resolved, the same family of the same run stays pending this long,
     unless it comes back more severe; what is still wrong then fires.
     """
@@ -45,6 +43,10 @@ class Reason(StrEnum):
     ENDED = "ended"
     BRIEF = "ended before it fired"
     COOLDOWN = "cooldown"
+    NOTED = "information, which has no end"
+    RUN_ENDED = "the run ended"
+    GONE = "the run is gone"
+    UNWATCHED = "the source is no longer watched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,31 @@ def advance(alerts: Alerts, now: float, policy: Policy) -> tuple[Alerts, list[Tr
     return latest, transitions
 
 
+def close(
+    alerts: Alerts, families: Iterable[Family], outcome: str, reason: Reason, now: float
+) -> tuple[Alerts, list[Transition]]:
+    """End the open alerts of ``families`` for a ``reason`` that lies outside of what was detected.
+
+    Who was told of them is told of their end; of one that is `Reason.NOTED` there is nothing to tell.
+    """
+    latest = dict(alerts)
+    transitions = []
+    for family in families:
+        alert = latest.get(family)
+        if alert is None or not alert.open:
+            continue
+        closed = latest[family] = replace(
+            alert,
+            state=AlertState.RESOLVED,
+            resolved_at=now,
+            resolved_step=alert.detection.step,
+            outcome=outcome,
+        )
+        told = alert.state is AlertState.FIRING and not alert.quiet and reason is not Reason.NOTED
+        transitions.append(Transition(closed, reason, now, Event.RESOLVED if told else None))
+    return latest, transitions
+
+
 def end_of_backlog(
     alerts: Alerts, now: float, policy: Policy, old: bool
 ) -> tuple[Alerts, list[Transition]]:
@@ -148,7 +175,7 @@ def _begin(previous: Alert | None, begun: Alert, now: float, policy: Policy) -> 
 
 
 def _change(alert: Alert, detection: Detection, now: float) -> list[Transition]:
-    worse = _WEIGHT[detection.severity] > _WEIGHT[alert.severity]
+    worse = WEIGHT[detection.severity] > WEIGHT[alert.severity]
     changed = replace(
         alert,
         kind=detection.kind,
@@ -191,7 +218,8 @@ def _in_time(alert: Alert, now: float, policy: Policy) -> Alert:
 
 
 def _fires_at(alert: Alert, policy: Policy) -> float:
-    return max(alert.started_at + policy.for_s, alert.held_until or 0.0)
+    patience_s = max(policy.for_s, alert.detection.patience_s)
+    return max(alert.started_at + patience_s, alert.held_until or 0.0)
 
 
 def _cooldown_end(previous: Alert | None, severity: Severity, now: float, policy: Policy) -> float:
@@ -203,6 +231,6 @@ def _cooldown_end(previous: Alert | None, severity: Severity, now: float, policy
         or previous.resolved_at is None
     ):
         return 0.0
-    if _WEIGHT[severity] > _WEIGHT[previous.severity]:
+    if WEIGHT[severity] > WEIGHT[previous.severity]:
         return 0.0
     return min(previous.resolved_at, now) + policy.cooldown_s

@@ -22,9 +22,16 @@ if TYPE_CHECKING:
 )
 @click.option("--step-col", metavar="NAME", help="Column that counts steps.")
 @click.option("--loss-col", metavar="NAME", help="Column, tag or key of the loss.")
+@click.option(
+    "--pattern", metavar="REGEX", help="Read lines by this: 'it (?P<step>\\d+) (?P<loss>\\S+)'."
+)
 @json_option
 def command(
-    paths: tuple[Path, ...], step_col: str | None, loss_col: str | None, as_json: bool
+    paths: tuple[Path, ...],
+    step_col: str | None,
+    loss_col: str | None,
+    pattern: str | None,
+    as_json: bool,
 ) -> int:
     """Say what a log file or folder is: its format, its runs, the step and the loss, what is skipped.
 
@@ -41,9 +48,13 @@ def command(
     problems: list[str] = []
     for path in paths:
         try:
-            here = [entry for log in find_logs(path, names) for entry in _inspected(log, names)]
+            here = [
+                entry for log in find_logs(path, names, pattern) for entry in _inspected(log, names)
+            ]
         except UsageError as error:
             problems.append(str(error))
+            reason = str(error).removeprefix(f"{path}: ")
+            found.append({"path": str(path), "format": None, "runs": [], "refused": reason})
             continue
         if not any(entry["runs"] for entry in here):
             problems += [f"{e['path']}: {e['refused'] or 'holds no run'}" for e in here]
@@ -52,6 +63,8 @@ def command(
         print_json(found)
     else:
         for log in found:
+            if log["format"] is None:
+                continue  # it is no log; the error says so
             click.echo("\n".join(_shown(log)))
     if problems:
         raise UsageError("\n".join(problems))

@@ -19,6 +19,7 @@ from wtwin_watch.metrics import Names, Role
 if TYPE_CHECKING:
     from wtwin_watch.ingest.finished import FinishedRun, Log
     from wtwin_watch.model import Detection
+    from wtwin_watch.monitor.curve import Curve
     from wtwin_watch.monitor.options import DetectorOptions
     from wtwin_watch.monitor.run import RunMonitor
     from wtwin_watch.settings import Flags
@@ -31,6 +32,9 @@ _OPTIONS = [
     click.argument("log", type=click.Path(path_type=Path)),
     click.option("--loss-col", metavar="NAME", help="Column, tag or key of the loss."),
     click.option("--step-col", metavar="NAME", help="Column that counts steps."),
+    click.option(
+        "--pattern", metavar="REGEX", help="Read lines by this: 'it (?P<step>\\d+) (?P<loss>\\S+)'."
+    ),
     click.option(
         "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write scores as CSV."
     ),
@@ -58,6 +62,8 @@ class Judged:
     detector: str
     monitor: RunMonitor
     detections: list[Detection]
+    curve: Curve
+    """What a picture of it shows; empty unless asked for."""
 
     @property
     def first_alert(self) -> Detection | None:
@@ -94,7 +100,12 @@ class Judged:
 
 
 def judge(
-    path: Path, flags: Flags, loss_col: str | None, step_col: str | None
+    path: Path,
+    flags: Flags,
+    loss_col: str | None,
+    step_col: str | None,
+    pattern: str | None,
+    keep_curves: bool = False,
 ) -> tuple[list[Judged], list[str]]:
     """Judge every run at ``path``; say on standard error what is read and what is passed over.
 
@@ -112,7 +123,7 @@ def judge(
     judged: list[Judged] = []
     problems: list[str] = []
     passed_over: list[str] = []
-    for log in find_logs(path, names):
+    for log in find_logs(path, names, pattern):
         if log.recognition.refused is not None:
             passed_over.append(f"{log.path}: {log.recognition.refused}")
             continue
@@ -128,7 +139,7 @@ def judge(
             if run.error is not None:
                 problems.append(f"{label}: {run.error}")
                 continue
-            one = _judge(label, run, names, options)
+            one = _judge(label, run, names, options, keep_curves)
             if isinstance(one, Judged):
                 judged.append(one)
                 _tell_what_was_read(one)
@@ -141,14 +152,19 @@ def judge(
     return judged, problems
 
 
-def _judge(label: str, run: FinishedRun, names: Names, options: DetectorOptions) -> Judged | str:
+def _judge(
+    label: str, run: FinishedRun, names: Names, options: DetectorOptions, keep_curve: bool
+) -> Judged | str:
     """Judge one run, or say why it can't be."""
+    from wtwin_watch.monitor.curve import Curve, feed
     from wtwin_watch.monitor.run import RunMonitor
 
     if names.step is not None and run.step_name != names.step:
         return f"{label}: no step column {names.step!r}"
     monitor = RunMonitor(names, options, history_limit=None)
-    detections = monitor.feed(run.points) + monitor.flush()
+    curve = Curve(limit=None)
+    detections = feed(monitor, run.points, curve) if keep_curve else monitor.feed(run.points)
+    detections += monitor.flush()
     loss = monitor.roles.get(Role.LOSS)
     if loss is None:
         wanted = "no loss" if names.loss is None else f"no loss column {names.loss!r}"
@@ -156,7 +172,7 @@ def _judge(label: str, run: FinishedRun, names: Names, options: DetectorOptions)
         return f"{label}: {wanted} with numbers in it{why}"
     steps = [point.step for point in run.points if point.metric == loss]
     ends = (steps[0], steps[-1])
-    return Judged(label, run, loss, ends, options.name, monitor, detections)
+    return Judged(label, run, loss, ends, options.name, monitor, detections, curve)
 
 
 def _tell_what_was_read(one: Judged) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wtwin_watch.cli import plotting
 from wtwin_watch.cli.judging import (
     STAGNATION,
     Judged,
@@ -26,11 +27,16 @@ if TYPE_CHECKING:
 
 @click.command("monitor")
 @judging_options
+@click.option(
+    "--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the loss as a PNG."
+)
 def command(
     log: Path,
+    plot: Path | None,
     flags: Flags,
     loss_col: str | None,
     step_col: str | None,
+    pattern: str | None,
     output: Path | None,
     as_json: bool,
 ) -> int:
@@ -45,7 +51,9 @@ def command(
 
     Exit code 0: no alert, 1: an alert was found, 2: asked wrongly or unreadable.
     """
-    judged, problems = judge(log, flags, loss_col, step_col)
+    if plot is not None:
+        plotting.check(plot)
+    judged, problems = judge(log, flags, loss_col, step_col, pattern, keep_curves=plot is not None)
     for one in judged:
         alerts = _alerts(one.detections)
         if as_json:
@@ -56,6 +64,8 @@ def command(
             click.echo("\n".join(_shown(one)))
     if output is not None:
         write_scores(output, judged)
+    if plot is not None:
+        plotting.write(plot, judged)
     return finish(judged, problems)
 
 

@@ -14,24 +14,6 @@ Command = Callable[..., Any]
 Option = Callable[[Any], Any]
 
 
-class _AdapterOption(click.Option):
-    """An option that is for an adapter alone; its help says where this installation lacks that."""
-
-    def __init__(self, *args: Any, adapter: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._adapter = adapter
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Look for the adapter when help is asked for."""
-        from wtwin_watch import plugins
-
-        record = super().get_help_record(ctx)
-        if record is None or self._adapter in plugins.known(plugins.ADAPTERS):
-            return record
-        name, text = record
-        return name, f"{text.rstrip('.')} (adapter not in this version)."
-
-
 _PLACE = [
     click.option(
         "--config",
@@ -54,14 +36,25 @@ _SOURCES = [
         help="CSV, TSV or JSONL logs to watch; repeatable.",
     ),
     click.option(
+        "--log",
+        "logs",
+        multiple=True,
+        metavar="PATTERN",
+        help="Logs of any kind in files: tables, text logs, trainer_state.json; repeatable.",
+    ),
+    click.option(
         "--tensorboard", multiple=True, metavar="DIR", help="TensorBoard log folder; repeatable."
+    ),
+    click.option(
+        "--wandb-dir",
+        multiple=True,
+        metavar="DIR",
+        help="Folder that wandb writes runs to on this machine, offline or not; repeatable.",
     ),
     click.option(
         "--project",
         multiple=True,
         metavar="ENTITY/PROJECT",
-        cls=_AdapterOption,
-        adapter="wandb",
         help="W&B project; repeatable.",
     ),
     click.option(

@@ -10,7 +10,7 @@ import click
 
 from wtwin_watch.cli.options import json_option, place_options
 from wtwin_watch.cli.output import counted, moment, number, print_json, table
-from wtwin_watch.model import AlertState
+from wtwin_watch.model import AlertState, RunStatus
 
 if TYPE_CHECKING:
     from wtwin_watch.settings import Flags
@@ -78,6 +78,9 @@ def _plain(status: Status) -> dict[str, Any]:
                 "error": run.error,
                 "first_seen_at": run.first_seen_at,
                 "saved_at": run.saved_at,
+                "status": run.run.status.value,
+                "attempt": run.attempt,
+                "gone_since": run.gone_since,
             }
             for run in status.runs
         ],
@@ -101,6 +104,17 @@ def _plain(status: Status) -> dict[str, Any]:
                 "held_until": alert.held_until,
             }
             for alert in status.alerts
+        ],
+        "timeline": [
+            {
+                "source": one.run.source,
+                "run": one.run.run,
+                "at": one.at,
+                "kind": one.kind,
+                "text": one.text,
+                "step": one.step,
+            }
+            for one in status.timeline
         ],
         "outbox": status.outbox,
         "undelivered": [
@@ -131,7 +145,9 @@ def _shown(status: Status) -> list[str]:
             f"step {number(run.last_step)}",
             f"loss {number(run.last_loss)}",
             f"{run.points} points",
-            run.error or run.judging,
+            run.error or ("gone" if run.gone_since else run.judging),
+            "" if run.run.status is RunStatus.UNKNOWN else run.run.status.value,
+            f"attempt {run.attempt}" if run.attempt > 1 else "",
             f"skipped {counted(run.skipped)}" if run.skipped else "",
         )
         for run in status.runs
@@ -148,6 +164,11 @@ def _shown(status: Status) -> list[str]:
         )
         for alert in status.alerts
     )
+    if status.timeline:
+        lines += ["", "lately"]
+        lines += table(
+            (moment(one.at), names.get(one.run, str(one.run)), one.text) for one in status.timeline
+        )
     lines += ["", f"notifications: {counted(status.outbox) or 'none'}"]
     lines += table(
         (receiver, state, f"{attempts} attempts", error)

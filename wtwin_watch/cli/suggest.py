@@ -27,6 +27,7 @@ def command(
     flags: Flags,
     loss_col: str | None,
     step_col: str | None,
+    pattern: str | None,
     output: Path | None,
     as_json: bool,
 ) -> int:
@@ -40,7 +41,7 @@ def command(
     """
     from wtwin_watch.monitor.suggest import from_detection, suggest
 
-    judged, problems = judge(log, flags, loss_col, step_col)
+    judged, problems = judge(log, flags, loss_col, step_col, pattern)
     for one in judged:
         said = suggest(one.monitor.loss_monitor)
         if not said.alert and one.first_alert is not None:

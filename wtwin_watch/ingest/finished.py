@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import cast
 
 from pydantic import ValidationError
 
@@ -53,12 +57,19 @@ class FinishedRun:
     """Why it could not be read, or not to its end."""
 
 
-def find_logs(path: Path, names: Names = Names()) -> list[Log]:  # noqa: B008 - frozen
+def find_logs(
+    path: Path,
+    names: Names = Names(),  # noqa: B008 - frozen
+    pattern: str | None = None,
+) -> list[Log]:
     """List the logs at ``path`` in the order of their paths, those that are refused among them.
 
-    Where the loss is named, the lack of a usual name for it is no reason to refuse a log. Raises
+    Where the loss is named, the lack of a usual name for it is no reason to refuse a log. With a
+    ``pattern``, a regular expression for its lines, a file is a text log whatever is in it. Raises
     `UsageError` where there is none, with the reason.
     """
+    if pattern is not None:
+        return [_with_pattern(path, pattern)]
     return [_with_named_loss(log, names) for log in _found(path)]
 
 
@@ -68,8 +79,8 @@ def _found(path: Path) -> list[Log]:
             logs = list(_logs_below(path))
             if not logs:
                 raise UsageError(
-                    f"{path}: no log in this folder; logs are CSV, TSV or JSONL files and TensorBoard"
-                    " event files"
+                    f"{path}: no log in this folder; logs are tables, text logs and trainer files with a"
+                    " loss, TensorBoard event files, and runs of wandb"
                 )
             return logs
         with path.open("rb"):
@@ -79,11 +90,22 @@ def _found(path: Path) -> list[Log]:
         raise UsageError(_unreadable(path, error)) from error
     if found is None:
         raise UsageError(
-            f"{path}: not a log this program knows; it reads CSV, TSV and JSONL files with a loss"
-            " column, and TensorBoard event files"
+            f"{path}: not a log this program knows; it reads tables, text logs and trainer files with a"
+            " loss, TensorBoard event files, and runs of wandb"
         )
     _, adapter, recognition = found
     return [Log(path, adapter, recognition)]
+
+
+def _with_pattern(path: Path, pattern: str) -> Log:
+    if not path.is_file():
+        raise UsageError(f"{path}: is no file; a pattern is for the lines of one")
+    for name in plugins.known(plugins.ADAPTERS):
+        adapter = plugins.load_adapter(name)
+        if "pattern" in adapter.Options.model_fields:
+            options = {"path": str(path), "pattern": pattern}
+            return Log(path, cast(FileAdapter, adapter), Recognition("text: own pattern", options))
+    raise UsageError(f"{path}: no adapter here reads text logs; install wtwin-watch anew")
 
 
 def _with_named_loss(log: Log, names: Names) -> Log:
@@ -110,7 +132,10 @@ def read_log(log: Log, names: Names, talk: Talk | None = None) -> list[FinishedR
         options = log.adapter.Options(**{**log.recognition.options, **given, **whole})
         source = log.adapter(log.path.name or str(log.path), options)
     except ValidationError as error:
-        problems = "; ".join(mistake["msg"] for mistake in error.errors())
+        problems = "; ".join(
+            f"{'.'.join(map(str, mistake['loc']))} {mistake['msg'].removeprefix('Value error, ')}"
+            for mistake in error.errors()
+        )
         raise UsageError(f"{log.path}: {problems}") from error
     progress = _Progress(log.path, talk or _tell_terminal)
     try:
@@ -127,7 +152,7 @@ def read_log(log: Log, names: Names, talk: Talk | None = None) -> list[FinishedR
 
 
 def _read_run(source: Source, run: Run, log: Log, progress: _Progress) -> FinishedRun:
-    points: list[Point] = []
+    points = _Points()
     skipped: Counter[str] = Counter()
     step_name, restarts, more, problem = None, 0, True, None
     cursor: Cursor | None = None
@@ -136,19 +161,19 @@ def _read_run(source: Source, run: Run, log: Log, progress: _Progress) -> Finish
             batch = source.fetch(run, cursor, POINTS_A_FETCH)
             if batch.restart is not None:
                 restarts += 1
-                points = _kept(points, batch.restart)
+                points.restart(batch.restart)
             points.extend(batch.points)
             skipped.update(batch.skipped)
             step_name = batch.step_name or step_name
             cursor, more = batch.cursor, batch.more
-            progress.at(run.name, len(points))
+            progress.at(run.name, len(points.kept))
     except SourceError as error:
         problem = str(error)
     return FinishedRun(
         log=str(log.path),
         name=run.name,
         format=log.recognition.format,
-        points=points,
+        points=points.kept,
         step_name=step_name,
         skipped=dict(skipped),
         restarts=restarts,
@@ -156,11 +181,29 @@ def _read_run(source: Source, run: Run, log: Log, progress: _Progress) -> Finish
     )
 
 
-def _kept(points: list[Point], restart: Restart) -> list[Point]:
-    """Leave out what the restart replaces."""
-    if restart.step is None:
-        return []
-    return [point for point in points if point.step < restart.step]
+class _Points:
+    """Points in the order of their log; a restart takes back what it replaces at the cost of that."""
+
+    def __init__(self) -> None:
+        self.kept: list[Point] = []
+        # The highest step up to each point: behind the last one that is low enough, nothing is replaced.
+        self._highest: list[float] = []
+
+    def extend(self, points: Iterable[Point]) -> None:
+        start = len(self.kept)
+        self.kept.extend(points)
+        highest = self._highest[-1] if self._highest else -math.inf
+        for point in islice(self.kept, start, None):
+            highest = max(highest, point.step)
+            self._highest.append(highest)
+
+    def restart(self, restart: Restart) -> None:
+        keep = 0 if restart.step is None else bisect_left(self._highest, restart.step)
+        behind = self.kept[keep:]
+        del self.kept[keep:], self._highest[keep:]
+        if restart.step is not None:
+            step = restart.step
+            self.extend(point for point in behind if point.step < step)
 
 
 def _logs_below(folder: Path) -> Iterator[Log]:

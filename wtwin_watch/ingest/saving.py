@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import structlog
 
@@ -37,9 +38,17 @@ class Saver:
         self._again_at = 0.0
 
     def add(
-        self, about: Run, transitions: Sequence[Transition], run: WatchedRun | None = None
+        self,
+        about: Run,
+        transitions: Sequence[Transition],
+        run: WatchedRun | None = None,
+        *,
+        resting: bool = False,
     ) -> None:
-        """Queue what changed ``about`` a run, with where it stands; a source has no ``run``."""
+        """Queue what changed ``about`` a run, with where it stands; a source has no ``run``.
+
+        ``resting``: the run is not kept in memory from here on.
+        """
         now = self._clock.time()
         entries = []
         for transition in transitions:
@@ -57,13 +66,17 @@ class Saver:
                     )
                     for receiver in self._receivers
                 ]
-        record = run.record() if run is not None else None
-        self._unsaved.append((run, Checkpoint(record, tuple(transitions), tuple(entries))))
+        checkpoint = Checkpoint(None, tuple(transitions), tuple(entries))
+        if run is not None:
+            record = replace(run.record(), resting=resting)
+            checkpoint = replace(checkpoint, record=record, happened=tuple(run.happened))
+            run.happened = []
+        self._unsaved.append((run, checkpoint))
 
     def write(self) -> None:
         """Write what is queued.
 
-        Where that fails, what changed about alerts stays queued, in order, and is tried again soon. A
+        Where that fails, what happened stays queued, in order, and is tried again soon. A
         run that only moved is saved with its next checkpoint, so that a full disk doesn't fill memory.
         Raises `OwnershipLost`.
         """
@@ -77,14 +90,23 @@ class Saver:
         except StoreError as error:
             log.error("state not saved, trying again", error=str(error), retry_in_s=AGAIN_S)
             self._again_at = self._clock.monotonic() + AGAIN_S
+            kept = []
             for run, checkpoint in self._unsaved:
-                if run is not None and not checkpoint.transitions:
+                if _must_be_kept(checkpoint):
+                    kept.append((run, checkpoint))
+                elif run is not None:
                     run.dirty = True
-            self._unsaved = [(run, c) for run, c in self._unsaved if c.transitions]
+            self._unsaved = kept
             return
         self._unsaved = []
         if any(checkpoint.notifications for checkpoint in checkpoints):
             self._told()
+
+
+def _must_be_kept(checkpoint: Checkpoint) -> bool:
+    """Whether nobody else has what is in it: a run that only moved is saved again."""
+    resting = checkpoint.record is not None and checkpoint.record.resting
+    return bool(checkpoint.transitions or checkpoint.happened or resting)
 
 
 def new_id() -> str:

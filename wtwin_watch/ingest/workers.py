@@ -75,6 +75,11 @@ class Workers:
             self._start_thread()
         return late
 
+    def hangs(self, ticket: int) -> bool:
+        """Whether this task was given up and has not ended since."""
+        with self._lock:
+            return ticket in self._given_up
+
     @property
     def exhausted(self) -> bool:
         """So many tasks hang that no more threads are started: this source is not watched any more."""

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wtwin_watch.monitor.columns import Tests, climb, smooth, smooth_clipped
-from wtwin_watch.monitor.evidence import (
-    BLOCK,
+from wtwin_watch.monitor.contrast import LONGEST
+from wtwin_watch.monitor.evidence import BLOCK, RECENT_BLOCKS, Evidence
+from wtwin_watch.monitor.pace import NARROW
+from wtwin_watch.monitor.points import (
     CLIP,
     FADE,
-    FINEST,
     POINT_MEMORY,
     RECENT_MEMORY,
     RELEASE,
@@ -34,8 +35,6 @@ from wtwin_watch.monitor.evidence import (
     TAIL_MEMORY,
     TAIL_PRIOR,
     TAIL_STEADY,
-    Evidence,
-    as_contrast,
     fading,
 )
 
@@ -61,7 +60,7 @@ class Attempt:
         self.evidence = evidence
         self.losses = losses
         self.clock = clock
-        """x of each point."""
+        """What x is the logarithm of, at each point."""
         self.limit = limit
         """Evidence above this is an alert."""
         self.usual_until = 0
@@ -115,7 +114,9 @@ class Attempt:
         means = np.clip(values, (self.middle - width)[:, None], (self.middle + width)[:, None])
         self.means = means.sum(axis=1) / BLOCK
         self.bases = 0.5 * (self.means + np.concatenate(((evidence.before,), self.means[:-1])))
-        xs = self.clock.reshape(-1, BLOCK).sum(axis=1) / BLOCK
+        clock = self.clock.reshape(-1, BLOCK)
+        narrow = clock[:, -1] - clock[:, 0] <= NARROW * clock[:, -1]
+        xs = np.where(narrow, np.log(clock.mean(axis=1)), np.log(clock).mean(axis=1))
         levels = evidence.levels
         self.tests = Tests(levels, xs, self.means, evidence.flatten, evidence.min_effect)
         evidence.fast_a = self.tests.learn(
@@ -133,7 +134,7 @@ class Attempt:
         recent = self.used.reshape(-1, BLOCK).mean(axis=1)
         known = np.array(evidence.recent)
         self.recent = np.concatenate((known, recent))
-        if len(known) < FINEST[0]:
+        if len(known) < LONGEST:
             return None
         found = self.tests.run(self.ad[ends], self.sdf[ends], self.recent, len(known))
         if found is None:
@@ -151,46 +152,46 @@ class Attempt:
         away = smooth_clipped(np.abs(y - base), evidence.ar, POINT_MEMORY)
         if away is None:
             return None
-        sd = np.maximum(SD_OF_DIFFERENCE * self.ad, SD_OF_RECENT * self.sdf)
-        sd = np.maximum(sd, self.floor)
-        scale = np.maximum(sd, SD_OF_MEAN_ABS * away[0])
-        if not scale.min() > 0.0:
-            return None
-        n0 = evidence.n
-        jumps, jump_state = self._jumps((y - base) / (held(evidence.f, self.factors) * scale), n0)
-        newest = self.clock[self.ends]
+        ends = self.ends
+        sd = np.maximum(SD_OF_DIFFERENCE * self.ad[ends], SD_OF_RECENT * self.sdf[ends])
+        sd = np.maximum(sd, self.floor[ends])
+        scale = self.factors * np.maximum(sd, SD_OF_MEAN_ABS * away[0][ends])
+        newest = np.log(self.clock[ends])
         forecast, reach = tests.mid_forecast(newest)
         mf = forecast + evidence.min_effect * np.abs(forecast)
-        msd = np.sqrt(tests.mid_noise * BLOCK)
-        mse = np.sqrt((1.0 / tests.mid[:, 6] + reach**2 / tests.mid[:, 7]) / BLOCK)
-        if not math.isfinite(evidence.mf):
+        msd = np.sqrt(tests.mid[:, 7] * BLOCK)
+        climb_sd = np.maximum(sd, msd)
+        mse = np.sqrt((1.0 / tests.mid[:, 5] + reach**2 / tests.mid[:, 6]) / BLOCK)
+        known = evidence.scale > 0.0 and evidence.climb_sd > 0.0 and math.isfinite(evidence.mf)
+        if not (known and scale.min() > 0.0):
             return None
-        z = (y - held(evidence.mf, mf)) / np.maximum(sd, held(evidence.msd, msd))
+        n0 = evidence.n
+        jumps, jump_state = self._jumps((y - base) / held(evidence.scale, scale), n0)
+        z = (y - held(evidence.mf, mf)) / held(evidence.climb_sd, climb_sd)
         slack = held(evidence.mse, mse)
         capped = np.minimum(z, 3.0)
-        s1 = climb(capped - 0.5 - slack, evidence.S1)
         p2_before, p2, p2_at = self._rare_points(z, n0)
         rare = 1.0 - 0.5 * np.log(p2_before)
         s2 = climb(np.where(z > 1.0, np.minimum(capped, rare), capped) - 1.0 - slack, evidence.S2)
-        total = np.maximum(np.maximum(jumps, s1 - 1.0), 2.0 * s2 - 1.0)
+        total = np.maximum(jumps, 2.0 * s2 - 1.0)
         drift = held(evidence.E, found)
-        drift[self.ends] = found
+        drift[ends] = found
         total = np.maximum(np.maximum(total, drift), 0.0)
         if total.max() > self.limit:
             self.usual_until = int(np.argmax(total > self.limit))
             return None
         expected = held(evidence.expected, forecast)
-        expected[self.ends] = forecast
+        expected[ends] = forecast
         self._keep_noise(float(away[0][-1]))
         evidence.S, evidence.p, evidence.p_at = jump_state
         evidence.p2, evidence.p2_at = p2, p2_at
-        evidence.S1, evidence.S1_age = float(s1[-1]), _age(s1, evidence.S1_age)
         evidence.S2, evidence.S2_age = float(s2[-1]), _age(s2, evidence.S2_age)
         evidence.E, evidence.best = float(found[-1]), None
-        evidence.mid = as_contrast(tests.mid[-1].tolist())
+        tests.keep_lines(evidence.levels)
+        evidence.mid = evidence.levels[0].line
         evidence.mf, evidence.msd, evidence.mse = float(mf[-1]), float(msd[-1]), float(mse[-1])
-        evidence.climb_from = evidence.mf + 0.5 * evidence.msd
         evidence.expected = float(forecast[-1])
+        evidence.begin_block()
         return Stretch(total, expected)
 
     def _keep_noise(self, ar: float) -> None:
@@ -198,16 +199,14 @@ class Attempt:
         evidence = self.evidence
         evidence.variances = self.tests.noise[-1].tolist()
         evidence.f = float(self.factors[-1])
-        evidence.jump_from = 3.0 * evidence.f * SD_OF_DIFFERENCE
         evidence.n += len(self.losses)
         evidence.last = float(self.losses[-1])
         evidence.ad, evidence.sdf, evidence.ar = float(self.ad[-1]), float(self.sdf[-1]), ar
         evidence.quantum, evidence.floor_sd = float(self.quantum[-1]), float(self.floor[-1])
         evidence.base, evidence.before = float(self.bases[-1]), float(self.means[-1])
-        if self.run_at_end:
-            evidence.ad_run, evidence.ad_clipped_at = self.run_at_end, evidence.n
+        evidence.ad_run = self.run_at_end
         evidence.median = float(self.middle[-1])
-        evidence.recent = array("d", self.recent[-16:].tolist())
+        evidence.recent = array("d", self.recent[-RECENT_BLOCKS:].tolist())
 
     def _jumps(self, z: Floats, n0: int) -> tuple[Floats, tuple[float, float, int]]:
         """Return the fast path's CUSUM at each point, and its state at the end."""

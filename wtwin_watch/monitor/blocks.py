@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from itertools import accumulate
-from operator import mul, sub
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, repeat
+from operator import add, mul, sub
 
-RING = 108
-SLACK = 32
-REBASE = 256
-"""After so many blocks the sums are built anew about the latest block, so rounding stays bounded."""
+from wtwin_watch.monitor.packing import pack, unpack
+
+RING = 112
+SLACK = 20
+"""The sums are built anew about the latest block when so many blocks more are held: rounding stays small."""
 SPREAD = 0.25
 """So far from the origin in x the sums would cancel too many digits, and are built anew."""
 NEAR = 0.5
@@ -27,7 +29,7 @@ FAR = 0.9
 class Blocks:
     """The latest block means of one scale. Indices count from the oldest one held, as in a list."""
 
-    __slots__ = ("_pushed", "count", "far", "near", "size", "sx", "sxx", "sxy", "sy", "x0", "y0")
+    __slots__ = ("count", "far", "near", "size", "sx", "sxx", "sxy", "sy", "x0", "y0")
 
     def __init__(self) -> None:
         self.count = 0
@@ -40,19 +42,27 @@ class Blocks:
 
     def fill(self, xs: list[float], ys: list[float]) -> None:
         """Hold these blocks and no others; `count` stays as it is."""
-        self.size = len(xs)
-        self.x0 = xs[-1] if xs else 0.0
-        self.y0 = ys[-1] if ys else 0.0
-        dx = [x - self.x0 for x in xs]
-        dy = [y - self.y0 for y in ys]
-        self.sx = array("d", accumulate(dx, initial=0.0))
-        self.sy = array("d", accumulate(dy, initial=0.0))
+        x0 = xs[-1] if xs else 0.0
+        y0 = ys[-1] if ys else 0.0
+        self._sum_up(
+            x0, y0, accumulate(map(sub, xs, repeat(x0))), accumulate(map(sub, ys, repeat(y0)))
+        )
+
+    def _sum_up(self, x0: float, y0: float, sx: Iterable[float], sy: Iterable[float]) -> None:
+        """Hold the blocks whose sums about (x0, y0) these are."""
+        self.x0, self.y0 = x0, y0
+        self.sx = array("d", (0.0, *sx))
+        self.sy = array("d", (0.0, *sy))
+        self.size = len(self.sx) - 1
+        # Of what the sums give back, so that the others follow from these two to the last bit.
+        dx = list(map(sub, self.sx[1:], self.sx))
+        dy = map(sub, self.sy[1:], self.sy)
         self.sxx = array("d", accumulate(map(mul, dx, dx), initial=0.0))
         self.sxy = array("d", accumulate(map(mul, dx, dy), initial=0.0))
-        self._pushed = 0
-        self.near = bisect_left(dx, -NEAR)
+        latest = dx[-1] if dx else 0.0
+        self.near = bisect_left(dx, latest - NEAR)
         """Index of the oldest block within `NEAR` of the latest one."""
-        self.far = bisect_left(dx, -FAR)
+        self.far = bisect_left(dx, latest - FAR)
         """Index of the oldest block within `FAR` of the latest one."""
 
     def push(self, x: float, y: float) -> None:
@@ -60,52 +70,50 @@ class Blocks:
         self.count += 1
         if not self.size:
             self.x0, self.y0 = x, y
-        dx = x - self.x0
-        if dx > SPREAD:
-            self.rebase()
-            dx = x - self.x0
-        dy = y - self.y0
-        sx = self.sx
-        sx.append(sx[-1] + dx)
-        self.sy.append(self.sy[-1] + dy)
+        elif self.size >= RING + SLACK or x - self.x0 > SPREAD:
+            self.fill(*self.pairs())
+        sx, sy = self.sx, self.sy
+        x_sum, y_sum = sx[-1], sy[-1]
+        x_next = x_sum + (x - self.x0)
+        y_next = y_sum + (y - self.y0)
+        sx.append(x_next)
+        sy.append(y_next)
+        dx = x_next - x_sum
         self.sxx.append(self.sxx[-1] + dx * dx)
-        self.sxy.append(self.sxy[-1] + dx * dy)
+        self.sxy.append(self.sxy[-1] + dx * (y_next - y_sum))
         self.size += 1
-        self._pushed += 1
-        if self.size > RING + SLACK:
-            self._shorten()
-            sx = self.sx
-        j, edge = self.near, x - self.x0 - NEAR
+        j, edge = self.near, dx - NEAR
         while sx[j + 1] - sx[j] < edge:
             j += 1
         self.near = j
         if self.count <= YOUNG:
-            j, edge = self.far, x - self.x0 - FAR
+            j, edge = self.far, dx - FAR
             while sx[j + 1] - sx[j] < edge:
                 j += 1
             self.far = j
 
-    def _shorten(self) -> None:
-        if self._pushed > REBASE:
-            self.rebase()
-            return
-        for sums in (self.sx, self.sy, self.sxx, self.sxy):
-            del sums[:SLACK]
-        self.size -= SLACK
-        self.near = max(0, self.near - SLACK)
-        self.far = max(0, self.far - SLACK)
+    def edge(self, m: int) -> float:
+        """Return x between the latest ``m`` blocks, of more, and the one before."""
+        b = self.size - m
+        return self.x0 + 0.5 * (self.sx[b + 1] - self.sx[b - 1])
 
-    def rebase(self) -> None:
-        """Build the sums anew: the latest `RING` blocks, fresh rounding."""
-        self.fill(*self.pairs())
+    def state(self) -> list[str]:
+        """Return origin and sums as text: all the rest follows from them."""
+        return [pack((self.x0, self.y0)), pack(self.sx[1:] + self.sy[1:])]
+
+    def recall(self, state: Sequence[str]) -> None:
+        """Hold what `state` describes, to the last bit."""
+        x0, y0 = unpack(state[0])
+        both = unpack(state[1])
+        self._sum_up(x0, y0, both[: len(both) // 2], both[len(both) // 2 :])
 
     def pairs(self) -> tuple[list[float], list[float]]:
         """Return x and y of the latest blocks, at most `RING`, oldest first."""
         first = max(0, self.size - RING)
         sx, sy = self.sx[first:], self.sy[first:]
         return (
-            [d + self.x0 for d in map(sub, sx[1:], sx)],
-            [d + self.y0 for d in map(sub, sy[1:], sy)],
+            list(map(add, map(sub, sx[1:], sx), repeat(self.x0))),
+            list(map(add, map(sub, sy[1:], sy), repeat(self.y0))),
         )
 
     def clone(self) -> Blocks:

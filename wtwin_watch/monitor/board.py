@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from wtwin_watch.model import Detection, Family, Severity
-
-_WEIGHT = {Severity.INFO: 0, Severity.WARNING: 1, Severity.CRITICAL: 2}
+from wtwin_watch.model import WEIGHT, Detection, Family, Severity
 
 
 class Board:
@@ -26,8 +24,9 @@ class Board:
     def take(self, signal: str, found: Detection) -> list[Detection]:
         """Take what ``signal`` has found, or that it is over; return what is to be told."""
         family = found.family
-        findings = self._open.setdefault(family, {})
+        findings = self._open.get(family, {})
         if found.active:
+            self._open[family] = findings
             findings[signal] = found
         elif findings.pop(signal, None) is None:
             return []
@@ -35,13 +34,17 @@ class Board:
             del self._open[family]
             del self._told[family]
             return [found]
-        lead = max(findings.values(), key=lambda one: _WEIGHT[one.severity])
+        lead = _lead(findings)
         told = (lead.kind, lead.severity)
         if self._told.get(family) == told:
             return []
         self._told[family] = told
-        others = tuple(one.summary for one in findings.values() if one is not lead)
-        return [replace(lead, step=found.step, evidence=lead.evidence + others)]
+        return [replace(_with_others(findings), step=found.step)]
+
+    @property
+    def findings(self) -> list[Detection]:
+        """What is open, one detection a family: the one that speaks."""
+        return [_with_others(findings) for findings in self._open.values()]
 
     @property
     def active(self) -> frozenset[Family]:
@@ -88,6 +91,16 @@ class Board:
         for family, (kind, severity) in snapshot["told"].items():
             board._told[Family(family)] = (kind, Severity(severity))
         return board
+
+
+def _lead(findings: Mapping[str, Detection]) -> Detection:
+    return max(findings.values(), key=lambda one: WEIGHT[one.severity])
+
+
+def _with_others(findings: Mapping[str, Detection]) -> Detection:
+    lead = _lead(findings)
+    others = tuple(one.summary for one in findings.values() if one is not lead)
+    return replace(lead, evidence=lead.evidence + others)
 
 
 def stored_detection(stored: Mapping[str, Any]) -> Detection:

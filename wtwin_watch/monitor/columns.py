@@ -13,17 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wtwin_watch.monitor.blocks import FAR, NEAR, RING, YOUNG
-from wtwin_watch.monitor.contrast import MIN_REFERENCE, YOUNG_REFERENCE, Window
+from wtwin_watch.monitor.contrast import (
+    LONGEST,
+    MIN_REFERENCE,
+    YOUNG_REFERENCE,
+    Window,
+    as_line,
+)
 from wtwin_watch.monitor.evidence import (
     BLOCK,
-    CLIP,
-    MID_WINDOW,
+    LINE_LASTS,
+    PROVISIONAL,
     ROUNDING,
-    SD_OF_DIFFERENCE,
-    SD_OF_MEAN_ABS,
     SMALLEST,
+    SWIFT,
     WINDOWS,
 )
+from wtwin_watch.monitor.points import CLIP, SD_OF_DIFFERENCE, SD_OF_MEAN_ABS
 from wtwin_watch.monitor.scales import (
     EARLY_SPAN,
     LEVELS,
@@ -36,6 +42,7 @@ from wtwin_watch.monitor.scales import (
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Precise = NDArray[np.longdouble]
+Lines = tuple[Floats, Floats, Floats, Floats, Floats, Floats, Floats, Floats]
 TRIES = 100
 LOOK = 3
 """A test looks so many levels up; blocks have their full size here."""
@@ -89,8 +96,10 @@ class Events:
     at: Ints
     size: Ints
     young: NDArray[np.bool_]
+    coarse: NDArray[np.bool_]
     near: Ints
     far: Ints
+    line: Floats
     vb: Floats
     floor: Floats
     credit: Floats
@@ -175,6 +184,8 @@ class Tests:
     ) -> None:
         self.flatten = flatten
         self.min_effect = min_effect
+        self.levels = levels
+        self.lines: list[Floats] = []
         self.blocks = len(xs)
         self.held = [level.blocks.pairs() for level in levels]
         self.seen = [level.blocks.count for level in levels]
@@ -228,6 +239,7 @@ class Tests:
             if new:
                 level.blocks.fill(x[-RING:].tolist(), y[-RING:].tolist())
                 level.blocks.count = self.seen[q] + new
+                level.latest = (float(x[-1]), float(y[-1]))
         self._know(known, fasts, floor)
         return float(fasts[-1])
 
@@ -257,17 +269,46 @@ class Tests:
         """
         self.ad, self.sdf, self.recent, self.known = ad, sdf, recent, known
         self.evidence = np.zeros(self.blocks)
-        self.mid = np.full((self.blocks, 9), math.nan)
-        self.mid_noise = np.full(self.blocks, math.nan)
-        self._run_tests([self._events(0, self.when[0], None)], None)
+        self.lines = [self._lay_lines(q) for q in range(LEVELS)]
+        at = self.when[0]
+        count = self.seen[0] + 1 + at
+        self.mid = self.lines[0][count // LINE_LASTS - self.seen[0] // LINE_LASTS]
+        self._run_tests([self._events(0, at, None)], None)
         above = range(1, LEVELS)
         self._run_tests([self._events(q, self.when[q], None) for q in above], False)
         self._run_tests([self._events(q, *self.waits[q - 1]) for q in above], True)
         return None if np.isnan(self.mid[:, 0]).any() else self.evidence
 
+    def keep_lines(self, levels: list[Level]) -> None:
+        """Let each level know its line at the end."""
+        for level, lines in zip(levels, self.lines, strict=True):
+            last = lines[-1].tolist()
+            level.line = None if math.isnan(last[0]) else as_line(last)
+
+    def _lay_lines(self, q: int) -> Floats:
+        """Lay a level's lines through its past anew; the first row is the line from before."""
+        line = self.levels[q].line
+        first = np.full((1, 8), math.nan) if line is None else np.array([line])
+        seen, new = self.seen[q], np.arange(1, len(self.when[q]) + 1)
+        new = new[(seen + new) % LINE_LASTS == 0]
+        if not len(new):
+            return first
+        lines = np.full((len(new), 8), math.nan)
+        events = self._events(q, self.when[q][new - 1], None)
+        if events is not None:
+            usual = np.maximum(events.vb, events.floor)
+            chosen, found = self._fit(events, ~events.young, events.size - LONGEST, usual)
+            rows = np.searchsorted(self.when[q][new - 1], events.at[chosen])
+            lines[rows] = np.column_stack(found)
+        return np.concatenate((first, lines))
+
     def mid_forecast(self, x: Floats) -> tuple[Floats, Floats]:
         """Return the mid path's forecast at ``x``, and its reach."""
-        _, anchor, y, slope, edge, middle, _, _, _ = self.mid.T
+        return self._forecast(self.mid.T, x)
+
+    def _forecast(self, line: Floats, x: Floats) -> tuple[Floats, Floats]:
+        """Return what lines, given as columns, forecast at ``x``, and their reach."""
+        slope, anchor, y, edge, middle, _, _, _ = line
         kappa = np.minimum(1.0, self.flatten * (x - middle))
         reach = (edge - anchor) + (1.0 - kappa) * (x - edge)
         return y + slope * reach, reach
@@ -281,7 +322,7 @@ class Tests:
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = worst * np.sqrt(worst / v) * (1.0 + 4.0 / np.clip(c, 1, 64))
         variance = np.where(v > 0.0, variance, 0.0)
-        young = (count < 10 * RING) & (self.counts[at, min(q + LOOK - 1, LEVELS - 1)] == 0)
+        young = (count < PROVISIONAL) & (self.counts[at, min(q + LOOK - 1, LEVELS - 1)] == 0)
         if young.any():
             signs = self.signs[at, q + 1 : q + LOOK]
             ratio, known = signs[:, :, 0], signs[:, :, 1]
@@ -312,6 +353,9 @@ class Tests:
         if not use.any():
             return None
         at, size, count, variance = at[use], size[use], count[use], variance[use]
+        line = np.full((len(at), 8), math.nan)
+        if len(self.lines) > q:
+            line = self.lines[q][count // LINE_LASTS - self.seen[q] // LINE_LASTS]
         dx, dy = x - x[-1], y - y[-1]
         last = x[size - 1]
         oldest = np.maximum(size - RING, 0)
@@ -324,8 +368,10 @@ class Tests:
             at=at,
             size=size,
             young=count <= YOUNG,
+            coarse=np.full(len(at), q >= SWIFT),
             near=np.maximum(np.searchsorted(x, last - NEAR, "left"), oldest),
             far=np.maximum(np.searchsorted(x, last - FAR, "left"), oldest),
+            line=line,
             vb=variance / points,
             floor=usual * usual / points,
             credit=np.full(len(at), q * math.log(2.0)),
@@ -340,27 +386,29 @@ class Tests:
         events = join([event for event in found if event is not None])
         if events is None:
             return
-        tests = WINDOWS[0][0] if half is None else WINDOWS[1][half]
-        for window in tests:
+        usual = np.maximum(events.vb, events.floor)
+        sx, sy, _, _ = events.sums
+        x, y = events.half_x, events.half_y
+        if x is None or y is None:
+            x = events.x0 + (sx[events.size] - sx[events.size - 1]).astype(np.float64)
+            y = events.y0 + (sy[events.size] - sy[events.size - 1]).astype(np.float64)
+        known = ~np.isnan(events.line[:, 0])
+        above = known & ((y > self._forecast(events.line.T, x)[0]) | events.coarse)
+        grown = np.flatnonzero(~events.young & above)
+        for window in WINDOWS[0][0] if half is None else WINDOWS[1][half]:
             m = window.m
-            b = events.size - m
-            young = np.minimum(events.near, np.maximum(events.far, b - YOUNG_REFERENCE))
-            a = np.where(events.young, young, events.near)
+            lines = [(grown, events.line[grown].T)]
+            if events.young.any():
+                own, fitted = self._fit(events, events.young, events.size - m, usual)
+                lines.append((own, np.array(fitted)))
+            noise = usual
             if half is None:
                 noise = self._recent_noise(m, events.at, events.vb, events.floor)
-            else:
-                noise = np.maximum(events.vb, events.floor)
-            chosen = np.flatnonzero(b - a >= MIN_REFERENCE)
-            if not len(chosen):
-                continue
-            result = self._contrast(events, chosen, a[chosen], b[chosen], window, noise[chosen])
-            z = result[0]
-            evidence = np.where(z > 0.0, 0.5 * z * z + math.log(m) + events.credit[chosen], 0.0)
-            where = events.at[chosen]
-            np.maximum.at(self.evidence, where, evidence)
-            if half is None and m == MID_WINDOW:
-                self.mid[where] = np.column_stack(result)
-                self.mid_noise[where] = noise[chosen]
+            for chosen, line in lines:
+                if len(chosen):
+                    evidence = self._contrast(events, chosen, line, window, noise[chosen])
+                    evidence += np.where(evidence > 0.0, math.log(m) + events.credit[chosen], 0.0)
+                    np.maximum.at(self.evidence, events.at[chosen], evidence)
 
     def _recent_noise(self, m: int, at: Ints, vb: Floats, floor: Floats) -> Floats:
         total = np.concatenate(((0.0,), np.cumsum(self.recent)))
@@ -370,24 +418,17 @@ class Tests:
         noise: Floats = np.maximum(raised, floor * np.maximum(ratio, 1.0) ** 2)
         return noise
 
-    def _contrast(
-        self, events: Events, chosen: Ints, a: Ints, b: Ints, window: Window, vb: Floats
-    ) -> tuple[Floats, ...]:
-        """Compare windows with the lines before: the columns of a `Contrast`, z NaN where there is none."""
+    def _fit(
+        self, events: Events, which: NDArray[np.bool_], b: Ints, noise: Floats
+    ) -> tuple[Ints, Lines]:
+        """Lay lines through the blocks before ``b``, as `contrast.fit` does; return where, and the lines."""
         sx, sy, sxx, sxy = events.sums
-        size, x0, y0 = events.size[chosen], events.x0[chosen], events.y0[chosen]
-        m, half_weight, weight, w2, _ = window
+        young = np.minimum(events.near, np.maximum(events.far, b - YOUNG_REFERENCE))
+        a = np.where(events.young, young, events.near)
+        chosen = np.flatnonzero(which & (b - a >= MIN_REFERENCE))
+        a, b, noise = a[chosen], b[chosen], noise[chosen]
         r = b - a
         c = a + (r >> 1)
-        x_sum, y_sum = m * sx[size], m * sy[size]
-        for back in range(1, m + 1):
-            x_sum -= sx[size - back]
-            y_sum -= sy[size - back]
-        xr, yr = x_sum.astype(np.float64), y_sum.astype(np.float64)
-        if events.half_x is not None and events.half_y is not None:
-            xr += half_weight * (events.half_x[chosen] - x0)
-            yr += half_weight * (events.half_y[chosen] - y0)
-        xr, yr = xr / weight, yr / weight
         n1, n2 = c - a, b - c
         parts = [
             (later - earlier).astype(np.float64)
@@ -403,19 +444,46 @@ class Tests:
             slope = (p1 + p2 - (y1 + y2) * xm) / ss
             first = (p1 - x1 * y1 / n1) / s1
             second = (p2 - x2 * y2 / n2) / s2
-            extra = np.maximum(first, second) - slope - 0.5 * np.sqrt(vb / np.minimum(s1, s2))
+            extra = np.maximum(first, second) - slope - 0.5 * np.sqrt(noise / np.minimum(s1, s2))
             later = (extra > 0.0) | (slope > 0.0)
             slope = np.minimum(0.0, slope + np.maximum(0.0, extra))
-            xa, ya = np.where(later, x2 / n2, xm), np.where(later, y2 / n2, ym)
-            na = np.where(later, n2, r)
-            edge = 0.5 * (sx[b + 1] - sx[b - 1]).astype(np.float64)
-            kappa = np.minimum(1.0, self.flatten * (xr - xm))
-            reach = edge - xa + (1.0 - kappa) * (xr - edge)
-            f = ya + slope * reach
-            excess = yr - f - self.min_effect * np.abs(f + y0)
-            z = excess / np.sqrt(vb * (w2 + 1.0 / na + reach * reach / ss))
-        z = np.where((s1 > 0.0) & (s2 > 0.0) & (ss > 0.0), z, math.nan)
-        return z, xa + x0, ya + y0, slope, edge + x0, xm + x0, na, ss, excess
+        x0, y0 = events.x0[chosen], events.y0[chosen]
+        xa, ya = np.where(later, x2 / n2, xm) + x0, np.where(later, y2 / n2, ym) + y0
+        edge = x0 + 0.5 * (sx[b + 1] - sx[b - 1]).astype(np.float64)
+        ss = np.where((s1 > 0.0) & (s2 > 0.0) & (ss > 0.0), ss, math.nan)
+        return chosen, (
+            slope,
+            xa,
+            ya,
+            edge,
+            xm + x0,
+            np.where(later, n2, r).astype(np.float64),
+            ss,
+            noise,
+        )
+
+    def _contrast(
+        self, events: Events, chosen: Ints, line: Floats, window: Window, vb: Floats
+    ) -> Floats:
+        """Compare windows with the lines before; return their evidence without its credit, 0 for none."""
+        sx, sy, _, _ = events.sums
+        size = events.size[chosen]
+        m, half_weight, weight, w2, _ = window
+        x_sum, y_sum = m * sx[size], m * sy[size]
+        for back in range(1, m + 1):
+            x_sum -= sx[size - back]
+            y_sum -= sy[size - back]
+        x0, y0 = events.x0[chosen], events.y0[chosen]
+        xr, yr = x_sum.astype(np.float64), y_sum.astype(np.float64)
+        if events.half_x is not None and events.half_y is not None:
+            xr += half_weight * (events.half_x[chosen] - x0)
+            yr += half_weight * (events.half_y[chosen] - y0)
+        f, reach = self._forecast(line, x0 + xr / weight)
+        excess = y0 + yr / weight - f - self.min_effect * np.abs(f)
+        n, sxx = line[5:7]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            evidence = 0.5 * excess**2 / (vb * (w2 + 1.0 / n + reach * reach / sxx))
+            return np.where((excess > 0.0) & (evidence > 0.0), evidence, 0.0)
 
 
 def precise_sums(values: Floats) -> Precise:
@@ -433,7 +501,7 @@ def join(found: list[Events]) -> Events | None:
     parts: dict[str, Any] = {
         "sums": [np.concatenate(s) for s in zip(*(e.sums for e in found), strict=True)]
     }
-    for name in ("at", "young", "vb", "floor", "credit", "x0", "y0"):
+    for name in ("at", "young", "coarse", "line", "vb", "floor", "credit", "x0", "y0"):
         parts[name] = np.concatenate([getattr(event, name) for event in found])
     for name in ("size", "near", "far"):
         columns = [getattr(event, name) + start for event, start in zip(found, starts, strict=True)]

@@ -1,18 +1,21 @@
 """One test: do the latest blocks of a scale lie above what the blocks before them forecast?"""
 
-# The numbers of the formulas stand in them.
-
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
-from wtwin_watch.monitor.blocks import RING, YOUNG, Blocks
+from wtwin_watch.monitor.blocks import YOUNG, Blocks
 
 MIN_REFERENCE = 10
 YOUNG_REFERENCE = 20
+REFERENCE = 108
+"""Blocks of a full reference, before the switch together with the test window."""
+LONGEST = 12
+"""Blocks of the longest window: where one line serves all windows, its reference ends before it."""
+MID_WINDOW = 4
+"""Blocks of the window from whose line the mid path has its forecast."""
 
 
 class Forecast(NamedTuple):
@@ -64,17 +67,67 @@ def windows(lengths: tuple[int, ...], q: int) -> tuple[list[Window], list[Window
     return plain, halved
 
 
-Contrast = tuple[float, float, float, float, float, float, int, float, float]
-"""What a test found: z, then x, y, slope, edge and middle of its `Forecast`, blocks behind the anchor,
-Sxx, and the excess.
-
-``z`` is how far the window lies above its forecast, in its own sigma. A bare tuple: there are eleven
-tests for eight points.
-"""
-Tested = tuple[float, tuple[Window, Contrast] | None, Contrast | None]
+Line = tuple[float, float, float, float, float, float, float, float]
+"""A line through some blocks: slope, x and y of its anchor, edge and middle of its `Forecast`, blocks behind
+the anchor, Sxx, and the variance of a block. A bare tuple, since there are many."""
+Found = tuple[int, Line, float]
+"""What a test found: blocks in its window, the line it compared with, and the excess above it."""
 
 
-def compare(  # noqa: PLR0912, PLR0915 - eleven times for eight points: no calls in here
+def as_forecast(line: Line, flatten: float) -> Forecast:
+    """Return the forecast that a line stands for."""
+    slope, x, y, edge, middle, _, _, _ = line
+    return Forecast(x, y, slope, edge, middle, flatten)
+
+
+def as_line(numbers: Sequence[float]) -> Line:
+    """Return the line whose numbers these are."""
+    slope, x, y, edge, middle, n, sxx, variance = numbers
+    return slope, x, y, edge, middle, n, sxx, variance
+
+
+def fit(blocks: Blocks, a: int, b: int, variance: float) -> Line | None:
+    """Lay a line through the blocks ``a`` to ``b`` - 1 that flattens where its halves disagree, or None.
+
+    ``variance``: of a block. A slope is believed in only where both halves agree, and never upwards, so a
+    curve that flattens isn't taken for one that rises. None where x doesn't move.
+    """
+    sx, sy, sxx, sxy = blocks.sx, blocks.sy, blocks.sxx, blocks.sxy
+    x0, y0 = blocks.x0, blocks.y0
+    r = b - a
+    c = a + (r >> 1)
+    n2 = b - c
+    xa, xc, xb = sx[a], sx[c], sx[b]
+    ya, yc, yb = sy[a], sy[c], sy[b]
+    qa, qc, qb = sxx[a], sxx[c], sxx[b]
+    pa, pc, pb = sxy[a], sxy[c], sxy[b]
+    xs = xb - xa
+    ys = yb - ya
+    xm = xs / r
+    ss = qb - qa - xs * xm
+    x1 = xc - xa
+    x2 = xb - xc
+    xm1 = x1 / (c - a)
+    xm2 = x2 / n2
+    s1 = qc - qa - x1 * xm1
+    s2 = qb - qc - x2 * xm2
+    if s1 <= 0.0 or s2 <= 0.0 or ss <= 0.0:
+        return None
+    slope = (pb - pa - ys * xm) / ss
+    first = (pc - pa - (yc - ya) * xm1) / s1
+    second = (pb - pc - (yb - yc) * xm2) / s2
+    edge = x0 + 0.5 * (sx[b + 1] - sx[b - 1])
+    steepest = max(first, second)
+    extra = steepest - slope - 0.5 * math.sqrt(variance / min(s1, s2))
+    if extra > 0.0:
+        slope += extra
+    elif slope <= 0.0:
+        return slope, xm + x0, ys / r + y0, edge, xm + x0, r, ss, variance
+    slope = min(slope, 0.0)
+    return slope, xm2 + x0, (yb - yc) / n2 + y0, edge, xm + x0, n2, ss, variance
+
+
+def compare(
     blocks: Blocks,
     tests: list[Window],
     half: tuple[float, float] | None,
@@ -82,124 +135,56 @@ def compare(  # noqa: PLR0912, PLR0915 - eleven times for eight points: no calls
     flatten: float,
     min_effect: float,
     best: float,
-    wanted: int,
-) -> Tested:
-    """Test the latest blocks against the lines through those before them, over several windows.
+    line: Line | None,
+) -> tuple[float, Found | None, Line | None]:
+    """Test the latest blocks against the line through those before them, over several windows.
 
-    ``noises``: variance of a block, for each window. ``best``: evidence there is already. Returns the best
-    evidence, the window and test that gave it (None: nothing better), and the test over ``wanted`` blocks.
-
-    A slope is believed in only where both halves of the reference agree, and never upwards, so a curve
-    that flattens isn't taken for one that rises. There is no test where the reference has too few blocks, or
-    x doesn't move in it.
+    ``tests``: the longest first. ``noises``: variance of a block, for each. ``best``: evidence there is
+    already. ``line``: to compare with; if there is none, each window has one of its own that ends before it.
+    Returns the best evidence, the test that gave it (None: nothing better), and the line of its own that the
+    window of `MID_WINDOW` blocks had. There is no test where a reference has too few blocks.
     """
-    found: tuple[Window, Contrast] | None = None
-    kept: Contrast | None = None
-    size = blocks.size
-    sx, sy, sxx, sxy = blocks.sx, blocks.sy, blocks.sxx, blocks.sxy
+    found: Found | None = None
+    kept: Line | None = None
+    own = line is None
+    sx, sy = blocks.sx, blocks.sy
     x0, y0 = blocks.x0, blocks.y0
-    oldest = size - RING if size > RING else 0
-    near = blocks.near
-    young = blocks.count <= YOUNG
-    first = near if near > oldest else oldest
-    xa0, ya0, xxa, xya = sx[first], sy[first], sxx[first], sxy[first]
-    x_end = sx[size]
-    y_end = sy[size]
-    # The tests begin with the longest window; one shorter than that has no block to lack.
-    start = size - tests[0].m
-    start = max(start, 0)
-    tail = sx[start:size]
-    tail.reverse()
-    sums_x = list(accumulate(tail))
-    tail = sy[start:size]
-    tail.reverse()
-    sums_y = list(accumulate(tail))
-    for window, vb in zip(tests, noises, strict=True):
-        m, half_weight, weight, w2, credit = window
-        b = size - m
-        a = first
-        if young:
-            back = b - YOUNG_REFERENCE
-            back = max(back, blocks.far)
-            a = oldest if back < oldest else back
-            a = min(a, first)
-            xa0, ya0, xxa, xya = sx[a], sy[a], sxx[a], sxy[a]
-        r = b - a
-        if r < MIN_REFERENCE:
+    x_end, y_end = sx[-1], sy[-1]
+    for (m, half_weight, weight, w2, credit), vb in zip(tests, noises, strict=False):
+        if own:
+            line = fit_before(blocks, blocks.size - REFERENCE, blocks.size - m, vb)
+            if m == MID_WINDOW:
+                kept = line
+        if line is None:
             continue
-        xb = sx[b]
-        yb = sy[b]
-        yr = m * y_end - sums_y[m - 1]
-        xr = m * x_end - sums_x[m - 1]
+        xr = m * x_end - sum(sx[-m - 1 : -1])
+        yr = m * y_end - sum(sy[-m - 1 : -1])
         if half is not None:
             xr += half_weight * (half[0] - x0)
             yr += half_weight * (half[1] - y0)
-        xr /= weight
-        yr /= weight
-        xs = xb - xa0
-        ys = yb - ya0
-        xm = xs / r
-        ym = ys / r
-        ss = sxx[b] - xxa - xs * xm
-        if ss <= 0.0:
-            continue
-        slope = (sxy[b] - xya - ys * xm) / ss
-        c = a + (r >> 1)
-        n2 = b - c
-        xc = sx[c]
-        yc = sy[c]
-        x2 = xb - xc
-        y2 = yb - yc
-        xm2 = x2 / n2
-        ym2 = y2 / n2
-        edge = 0.5 * (sx[b + 1] - sx[b - 1])
-        kappa = flatten * (xr - xm)
-        follow = (1.0 - kappa) * (xr - edge) if kappa < 1.0 else 0.0
-        # No forecast lies below the lower of these two. Most tests end here: they can't add anything.
-        down = slope if slope < 0.0 else 0.0
-        low = ym + down * (edge - xm + follow)
-        other = ym2 + down * (edge - xm2 + follow)
-        low = min(low, other)
-        if m != wanted:
-            most = yr - low
-            if most <= 0.0:
-                continue
-            need = best - credit
-            if need > 0.0 and most * most <= 2.0 * need * vb * w2:
-                continue
-        x1 = xc - xa0
-        y1 = yc - ya0
-        n1 = c - a
-        xxc = sxx[c]
-        xyc = sxy[c]
-        s1 = xxc - xxa - x1 * x1 / n1
-        s2 = sxx[b] - xxc - x2 * xm2
-        if s1 <= 0.0 or s2 <= 0.0:
-            continue
-        steepest = (xyc - xya - x1 * y1 / n1) / s1
-        second = (sxy[b] - xyc - y2 * xm2) / s2
-        steepest = max(steepest, second)
-        extra = steepest - slope - 0.5 * math.sqrt(vb / (s1 if s1 < s2 else s2))
-        if extra > 0.0 or slope > 0.0:
-            xa, ya, na = xm2, ym2, n2
-            if extra > 0.0:
-                slope += extra
-            slope = min(slope, 0.0)
-        else:
-            xa, ya, na = xm, ym, r
-        reach = edge - xa + follow
+        xr = x0 + xr / weight
+        slope, xa, ya, edge, xm, n, ss, _ = line
+        reach = edge - xa
+        follow = 1.0 - flatten * (xr - xm)
+        if follow > 0.0:
+            reach += follow * (xr - edge)
         f = ya + slope * reach
-        level = f + y0
-        excess = yr - f - min_effect * (level if level >= 0.0 else -level)
-        variance = vb * (w2 + 1.0 / na + reach * reach / ss)
+        excess = y0 + yr / weight - f - min_effect * (f if f >= 0.0 else -f)
+        if excess <= 0.0:
+            continue
+        variance = vb * (w2 + 1.0 / n + reach * reach / ss)
         if not variance > 0.0:
             continue
-        z = excess / math.sqrt(variance)
-        if m == wanted:
-            kept = (z, xa + x0, ya + y0, slope, edge + x0, xm + x0, na, ss, excess)
-        if z > 0.0:
-            evidence = 0.5 * z * z + credit
-            if evidence > best:
-                best = evidence
-                found = window, (z, xa + x0, ya + y0, slope, edge + x0, xm + x0, na, ss, excess)
+        evidence = 0.5 * excess * excess / variance + credit
+        if evidence > best:
+            best = evidence
+            found = m, line, excess
     return best, found, kept
+
+
+def fit_before(blocks: Blocks, oldest: int, b: int, variance: float) -> Line | None:
+    """Lay a line through the reference that ends before block ``b``; None where it has too few blocks."""
+    a = max(blocks.near, oldest)
+    if blocks.count <= YOUNG:
+        a = min(a, max(b - YOUNG_REFERENCE, blocks.far, 0))
+    return fit(blocks, a, b, variance) if b - a >= MIN_REFERENCE else None

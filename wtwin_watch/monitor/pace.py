@@ -5,7 +5,6 @@ evenly in such an x, so a line forecasts them. A run keeps the clock it began wi
 """
 
 # The numbers of the formulas stand in them.
-# ruff: noqa: PLR2004
 
 from __future__ import annotations
 
@@ -28,8 +27,12 @@ SETTLED = 8
 ZERO_PATIENCE = 64
 """So many points may begin with a learning rate of 0; a longer row says that it isn't one."""
 ANCHORS = 64
+STRIDES = 10
+"""The usual stride is the median of so many first ones."""
 TINY = 1e-300
 """The least that a logarithm is taken of."""
+NARROW = 0.02
+"""The log of a mean is the mean of logs, to 2e-5, where the values differ by no more than this share."""
 LARGEST_LR = 1e6
 """A larger one is a mistake of the log, and passed over."""
 
@@ -114,7 +117,7 @@ class Pace:
         course = Course.ON
         if diff != self.last_diff:
             course = self._stride(diff)
-        if len(self.diffs) < 10 and diff > 0.0:
+        if len(self.diffs) < STRIDES and diff > 0.0:
             self.diffs.append(diff)
             self.stride = median(self.diffs)
         elif not self.by_lr:
@@ -167,8 +170,6 @@ class Pace:
             self.first_lr = lr
         self.total += lr * diff
         self._watch_rises(lr, previous)
-        if self.points % 16 == 0:
-            self._anchor()
         return True
 
     def _watch_rises(self, lr: float, previous: float) -> None:
@@ -228,12 +229,57 @@ class Pace:
         """What is added to step or sum before the logarithm: one stride."""
         return max(self.stride * self.first_lr if self.by_lr else self.stride, TINY)
 
-    def block_x(self) -> tuple[float, float]:
-        """Return the mean x of the waiting points, and the latest one's; none waits any more."""
-        offset = self.offset
-        xs = list(map(math.log, [value + offset for value in self.waiting]))
-        self.waiting.clear()
-        return sum(xs) / len(xs), xs[-1]
+    @property
+    def can_glide(self) -> bool:
+        """Whether `glide` may do for a next point."""
+        return self.by_lr and self.warm and not self.holding and len(self.diffs) >= STRIDES
+
+    def glide(self, step: float, lr: float) -> bool:
+        """Follow a run with a learning rate that goes on as before, its rate not rising; else do nothing."""
+        diff = step - self.last
+        if diff != self.last_diff or not 0.0 < lr <= self.lr:
+            return False
+        self.last = step
+        self.lr = lr
+        self.lowest = min(self.lowest, lr)
+        self.total += lr * diff
+        self.waiting.append(self.total)
+        return True
+
+    def catch_up(self, step: float, points: int) -> None:
+        """Stand at ``step``, after ``points`` that went on at the usual stride."""
+        self.last = step
+        value = step - self.origin
+        self.waiting.extend(value - back * self.last_diff for back in range(points - 1, -1, -1))
+
+    def block_x(self, step: float, points: int) -> tuple[float, float]:
+        """Return the mean x of the last ``points``, and that of the latest one at ``step``; none waits then.
+
+        Those that don't wait here went on at the usual stride.
+        """
+        waiting = self.waiting
+        if not waiting:
+            self.last = step
+            latest = step - self.origin + self.offset
+            spread = (points - 1) * self.last_diff
+            if spread > NARROW * latest:
+                self.catch_up(step, points)
+        elif len(waiting) < points:
+            self.catch_up(step, points - len(waiting))
+        if waiting:
+            if self.by_lr:
+                self._anchor()
+            offset = self.offset
+            latest = waiting[-1] + offset
+            spread = waiting[-1] - waiting[0]
+            if spread > NARROW * latest:
+                xs = [math.log(value + offset) for value in waiting]
+                waiting.clear()
+                return sum(xs) / points, xs[-1]
+            mean = sum(waiting) / points + offset
+            waiting.clear()
+            return math.log(mean), math.log(latest)
+        return math.log(latest - 0.5 * spread), math.log(latest)
 
     def x(self) -> float:
         """Return the latest point's x."""

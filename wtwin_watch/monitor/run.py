@@ -135,6 +135,15 @@ class RunMonitor:
         self._begin()
         return ended
 
+    def note(self, signal: str, found: Detection) -> list[Detection]:
+        """Take a finding from outside among its own, as ``signal``; return what is to be told."""
+        return self._board.take(signal, found)
+
+    @property
+    def findings(self) -> list[Detection]:
+        """What is wrong now: one detection a family, as it was when it began or changed."""
+        return self._board.findings
+
     @property
     def active(self) -> frozenset[Family]:
         """What is wrong now: the families whose last detection began something."""

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from wtwin_watch.monitor.blocks import Blocks
+from wtwin_watch.monitor.contrast import Line, as_line
 from wtwin_watch.monitor.packing import pack, unpack
 
 LEVELS = 15
@@ -25,6 +26,7 @@ RELEASE = 4
 SD_OF_MEAN_ABS = 1.2533
 """sigma of a Gaussian ÷ its mean absolute value: sqrt(pi / 2)."""
 THIRD_DIFFERENCE = math.sqrt(20.0)
+ROOTS = [math.sqrt(2.0**q) for q in range(LEVELS)]
 
 
 class Level:
@@ -35,12 +37,17 @@ class Level:
     """
 
     __slots__ = (
-        "a", "blocks", "c", "floor", "half", "r", "r2", "r2_count", "r_count", "run", "u", "weight",
+        "a", "blocks", "c", "floor", "half", "latest", "line", "r", "r2", "r2_count", "r_count", "run", "u",
+        "weight",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.blocks = Blocks()
         self.half: tuple[float, float] | None = None
+        self.latest = (0.0, 0.0)
+        """x and y of the latest block."""
+        self.line: Line | None = None
+        """Through the past, laid anew with every fourth block once there are enough."""
         self.a = 0.0
         self.c = 0
         self.run = 0
@@ -64,14 +71,13 @@ class Level:
         return other
 
     def state(self) -> dict[str, Any]:
-        """Return all of it as a JSON-able dict; the sums of the blocks are built anew."""
-        xs, ys = self.blocks.pairs()
-        # The monitor goes on with the very sums that a restored one will have.
-        self.blocks.fill(xs, ys)
+        """Return all of it as a JSON-able dict."""
         return {
             "count": self.blocks.count,
-            "blocks": pack(xs + ys),
+            "blocks": self.blocks.state(),
             "half": None if self.half is None else pack(self.half),
+            "latest": pack(self.latest),
+            "line": None if self.line is None else pack(self.line),
             "noise": pack([getattr(self, name) for name in NOISE]),
         }
 
@@ -79,17 +85,22 @@ class Level:
     def revive(cls, state: Mapping[str, Any]) -> Level:
         """Make the level that `state` describes."""
         level = cls()
-        both = unpack(state["blocks"])
-        level.blocks.fill(both[: len(both) // 2], both[len(both) // 2 :])
         level.blocks.count = int(state["count"])
+        level.blocks.recall(state["blocks"])
         if state["half"] is not None:
             x, y = unpack(state["half"])
             level.half = (x, y)
+        x, y = unpack(state["latest"])
+        level.latest = (x, y)
+        if state["line"] is not None:
+            level.line = as_line(unpack(state["line"]))
         for name, number in zip(NOISE, unpack(state["noise"]), strict=True):
             setattr(level, name, int(number) if name in COUNTS else number)
         return level
 
-    def learn(self, q: int, noise: float, fast: float, least: float) -> float:
+    def learn(  # noqa: PLR0912 - twice for eight points: no calls in here
+        self, q: int, noise: float, fast: float, least: float
+    ) -> float:
         """Learn from the last four blocks; return level 0's fast-moving scale ``fast``, updated for q = 0.
 
         ``noise``: the noise of level 0's block means. ``least``: a difference below this is rounding.
@@ -106,39 +117,40 @@ class Level:
         d = abs(y0 - 4.0 * y1 + 6.0 * y2 - 4.0 * y3 + y4) / THIRD_DIFFERENCE
         if d < least:
             d = 0.0
-        if span < STEADY_SPAN:
-            fast = self._learn_steady(d, q, fast)
+        steady = span < STEADY_SPAN
+        if steady:
+            self.c = c = self.c + 1
+            a = self.a
+            used = d
+            if c > 8 and d > CLIP * a:
+                self.run += 1
+                if self.run <= RELEASE:
+                    used = CLIP * a
+            elif self.run:
+                self.run = 0
+            self.a = a = a + (used - a) / (c if c < 64 else 64)
+            if c >= 3:
+                self.u = (SD_OF_MEAN_ABS * a) ** 2 * (1 << q)
+                if c <= 64:
+                    self.weight = c / (4.0 + c)
+            if q == 0:
+                used = d
+                if c > 8 and self.run <= RELEASE and d > CLIP * fast:
+                    used = CLIP * fast
+                return fast + (used - fast) / (c if c < 16 else 16)
         if q and noise > 0.0:
-            relative = d * math.sqrt(2.0**q) / noise
-            if span < STEADY_SPAN:
+            relative = d * ROOTS[q] / noise
+            if steady:
                 self.r_count = count = self.r_count + 1
-                clipped = min(relative, CLIP * self.r) if count > 8 else relative
-                self.r += (clipped - self.r) / min(count, 256)
+                r = self.r
+                used = CLIP * r if count > 8 and relative > CLIP * r else relative
+                self.r = r = r + (used - r) / (count if count < 256 else 256)
                 if count >= 3:
-                    self.floor = 0.8 * self.r * self.r
+                    self.floor = 0.8 * r * r
             self.r2_count = count = self.r2_count + 1
-            clipped = min(relative, CLIP * self.r2) if count > 8 else relative
-            self.r2 += (clipped - self.r2) / min(count, 32)
-        return fast
-
-    def _learn_steady(self, d: float, q: int, fast: float) -> float:
-        self.c = c = self.c + 1
-        used = d
-        limit = CLIP * self.a
-        if c > 8 and d > limit:
-            self.run += 1
-            if self.run <= RELEASE:
-                used = limit
-        else:
-            self.run = 0
-        self.a = a = self.a + (used - self.a) / (c if c < 64 else 64)
-        if c >= 3:
-            self.u = (SD_OF_MEAN_ABS * a) ** 2 * 2.0**q
-            self.weight = c / (4.0 + c) if c < 64 else 64.0 / 68.0
-        if q == 0:
-            if c > 8 and self.run <= RELEASE and d > CLIP * fast:
-                d = CLIP * fast
-            fast += (d - fast) / (c if c < 16 else 16)
+            r = self.r2
+            used = CLIP * r if count > 8 and relative > CLIP * r else relative
+            self.r2 = r + (used - r) / (count if count < 32 else 32)
         return fast
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from wtwin_watch.errors import SnapshotError
 from wtwin_watch.monitor.baseline import BaseBaseline, PowerLawBaseline
+from wtwin_watch.monitor.history import History
 from wtwin_watch.monitor.packing import pack, unpack
 from wtwin_watch.monitor.robust import ENOUGH, SlidingMad
 
@@ -145,11 +146,8 @@ class WTwinMonitor:
         self._next_attempt = FIT_AFTER
         self._above = 0
         self._frozen_T: float | None = None
-        self._history: deque[WTwinState] | list[WTwinState] = (
-            [] if self.history_limit is None else deque(maxlen=self.history_limit)
-        )
+        self._history = History(self.history_limit)
         self._stored = 0
-        self._first_alert: tuple[int, float] | None = None
         self._last_step = 0.0
         self._stride = 1.0
         self._q: float | None = None
@@ -217,10 +215,9 @@ class WTwinMonitor:
         return WTwinState(step, loss, forecast, math.inf, q, self._threshold(), math.inf, True)
 
     def _store(self, state: WTwinState) -> WTwinState:
-        if state.alert and self._first_alert is None:
-            self._first_alert = (self._stored, state.step)
+        self._history.note(state, self._stored)
         self._stored += 1
-        self._history.append(state)
+        self._history.states.append(state)
         return state
 
     def _learn(self, step: float, loss: float) -> None:
@@ -292,19 +289,16 @@ class WTwinMonitor:
 
         The list itself where all are kept, a copy where ``history_limit`` caps it.
         """
-        return self._history if isinstance(self._history, list) else list(self._history)
+        return self._history.as_list()
 
     @property
     def first_alert_index(self) -> int | None:
         """Where in `history` the first alert stands; None if there was none or it's no longer kept."""
-        if self._first_alert is None:
-            return None
-        index = self._first_alert[0] - (self._stored - len(self._history))
-        return index if index >= 0 else None
+        return self._history.first_alert_index(self._stored)
 
     def first_alert_step(self) -> float | None:
         """Return the step of the first alert, or None if there was none."""
-        return None if self._first_alert is None else self._first_alert[1]
+        return self._history.first_alert_step()
 
     def forecast(self, step: float) -> float:
         """Return the loss expected at ``step``; NaN while there is no forecast."""
@@ -338,7 +332,7 @@ class WTwinMonitor:
                 f"a monitor with a baseline of class {type(self.baseline).__name__} has no snapshot;"
                 " PowerLawBaseline has one"
             )
-        history = self._history
+        history, first = self._history.states, self._history.first_alert
         return {
             "version": SNAPSHOT_VERSION,
             "settings": {name: getattr(self, name) for name in _SETTINGS},
@@ -357,7 +351,7 @@ class WTwinMonitor:
             "above": self._above,
             "frozen_T": self._frozen_T,
             "stored": self._stored,
-            "first_alert": None if self._first_alert is None else list(self._first_alert),
+            "first_alert": None if first is None else list(first),
             "last_step": self._last_step,
             "stride": self._stride,
             "history": {
@@ -402,11 +396,11 @@ class WTwinMonitor:
         self._above = int(snapshot["above"])
         frozen = snapshot["frozen_T"]
         self._frozen_T = None if frozen is None else float(frozen)
-        self._history.extend(_states(snapshot["history"]))
+        self._history.states.extend(_states(snapshot["history"]))
         self._stored = int(snapshot["stored"])
         if snapshot["first_alert"] is not None:
             index, step = snapshot["first_alert"]
-            self._first_alert = (int(index), step)
+            self._history.first_alert = (int(index), step)
         self._last_step = float(snapshot["last_step"])
         self._stride = float(snapshot["stride"])
 

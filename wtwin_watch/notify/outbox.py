@@ -6,18 +6,19 @@ the two sends it again, with the same idempotency key.
 
 from __future__ import annotations
 
+import math
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from wtwin_watch.backoff import delay_s
 from wtwin_watch.errors import DeliveryError, OwnershipLost, StoreError
-from wtwin_watch.model import Notification, Receipt
+from wtwin_watch.model import Event, Notification, Receipt
 from wtwin_watch.notify import render
-from wtwin_watch.protocols import Clock, Notifier
+from wtwin_watch.protocols import Clock, Coalescing, Notifier, Renewing
 from wtwin_watch.store import OutboxEntry, Store
 
 log = structlog.get_logger("wtwin_watch.notify")
@@ -31,6 +32,8 @@ HOLD_CAP_S = 60.0
 GIVE_UP_S = 3 * DAY_S
 LEAST_FAILURES = 10
 IDLE_S = 30.0
+MOST_TOGETHER = 100
+"""So many notifications are told in one message at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,11 @@ def after_failure(error: DeliveryError, failures: int, age_s: float, chance: flo
 
 
 class Deliverer:
-    """Delivers to one receiver, in a thread of its own."""
+    """Delivers to one receiver, in a thread of its own.
+
+    ``failed`` is called where it can't go on, ``sent`` after each notification that was delivered by
+    itself.
+    """
 
     def __init__(
         self,
@@ -67,15 +74,21 @@ class Deliverer:
         store: Store,
         clock: Clock,
         failed: Callable[[Exception], None],
+        sent: Callable[[Notifier, Notification, Receipt], None] | None = None,
     ) -> None:
         self.receiver = receiver
         self._notifier = notifier
         self._store = store
         self._clock = clock
         self._failed = failed
+        self._sent = sent
         self._news = threading.Event()
         self._ending = threading.Event()
         self._not_before = 0.0
+        self._together = notifier if isinstance(notifier, Coalescing) else None
+        self._renewing = notifier if isinstance(notifier, Renewing) else None
+        self._renew_at = -math.inf
+        self._renewed = True
         self._log = log.bind(receiver=receiver)
         self._thread = threading.Thread(target=self._run, name=f"to {receiver}", daemon=True)
 
@@ -97,10 +110,13 @@ class Deliverer:
         try:
             while not self._ending.is_set():
                 self._news.clear()
+                self._remind()
                 entry = self._store.next_notification(self.receiver)
                 wait = IDLE_S if entry is None else self._wait_for(entry)
                 if entry is None or wait > 0:
-                    self._news.wait(min(wait, IDLE_S))
+                    self._news.wait(min(wait, IDLE_S, self._until_reminder()))
+                elif crowd := self._crowd(entry):
+                    self.deliver_together(crowd)
                 else:
                     self.deliver(entry)
         except OwnershipLost as error:
@@ -117,7 +133,27 @@ class Deliverer:
 
     def deliver(self, entry: OutboxEntry) -> None:
         """Send one notification and note what came of it."""
-        notification = Notification(
+        notification = self._notification(entry)
+        receipt = self._attempt([entry], lambda: self._notifier.send(notification))
+        if receipt is not None and self._sent is not None:
+            self._sent(self._notifier, notification, receipt)
+
+    def deliver_together(self, entries: Sequence[OutboxEntry]) -> None:
+        """Send several first notifications as one and note what came of it."""
+        notifications = [self._notification(entry) for entry in entries]
+        together = self._together
+        if together is not None:
+            self._attempt(entries, lambda: together.send_together(notifications))
+
+    def _crowd(self, entry: OutboxEntry) -> Sequence[OutboxEntry]:
+        """What is to be told together with ``entry``, itself included: nothing, unless so many wait."""
+        if self._together is None or entry.event is not Event.FIRING:
+            return ()
+        waiting = self._store.first_notifications(self.receiver, self._clock.time(), MOST_TOGETHER)
+        return waiting if len(waiting) >= self._together.together_from else ()
+
+    def _notification(self, entry: OutboxEntry) -> Notification:
+        return Notification(
             id=entry.id,
             receiver=self.receiver,
             event=entry.event,
@@ -128,24 +164,71 @@ class Deliverer:
             attempt=entry.attempts + 1,
             previous=self._store.receipt(self.receiver, entry.alert.id),
         )
+
+    def _attempt(
+        self, entries: Sequence[OutboxEntry], send: Callable[[], Receipt]
+    ) -> Receipt | None:
+        """Send, and note for each of ``entries`` what came of it; the receipt where it was delivered."""
         try:
-            receipt = self._notifier.send(notification)
+            receipt = send()
         except DeliveryError as error:
-            self._note_failure(entry, error)
+            failure = error
         except Exception as error:
             # The text of an unexpected error may hold a URL or a token: its class must do.
-            self._note_failure(entry, DeliveryError(f"the notifier failed: {type(error).__name__}"))
+            failure = DeliveryError(f"the notifier failed: {type(error).__name__}")
         else:
             self._not_before = self._clock.monotonic() + self._notifier.min_interval_s
-            self._note_sent(entry, receipt)
+            self._note_sent(entries, receipt)
+            return receipt
+        chance = random.random()
+        for entry in entries:
+            self._note_failure(entry, failure, chance)
+        return None
 
-    def _note_sent(self, entry: OutboxEntry, receipt: Receipt) -> None:
-        self._patiently(lambda: self._store.mark_sent(entry, receipt, self._clock.time()))
-        self._log.info("notification sent", event_told=entry.event.value, run=entry.run.name)
+    def _until_reminder(self) -> float:
+        if self._renewing is None:
+            return IDLE_S
+        return max(0.0, self._renew_at - self._clock.monotonic())
 
-    def _note_failure(self, entry: OutboxEntry, error: DeliveryError) -> None:
+    def _remind(self) -> None:
+        """Remind a receiver that forgets of what fires still, when that is due."""
+        if self._renewing is None or self._until_reminder() > 0:
+            return
+        self._renew_at = self._clock.monotonic() + self._renewing.renew_every_s
         now = self._clock.time()
-        retry = after_failure(error, entry.attempts + 1, now - entry.created_at, random.random())
+        firing = [
+            Notification(
+                id=f"{alert.id}-{int(now)}",
+                receiver=self.receiver,
+                event=Event.FIRING,
+                alert=alert,
+                run=run,
+                message=render.message(Event.FIRING, alert, run),
+                created_at=now,
+                previous=receipt,
+            )
+            for alert, run, receipt in self._store.told_firing(self.receiver)
+        ]
+        try:
+            self._renewing.renew(firing)
+        except Exception as error:
+            text = str(error) if isinstance(error, DeliveryError) else type(error).__name__
+            if self._renewed:
+                self._log.warning("receiver not reminded", error=text, alerts=len(firing))
+            self._renewed = False
+        else:
+            self._renewed = True
+
+    def _note_sent(self, entries: Sequence[OutboxEntry], receipt: Receipt) -> None:
+        first, *others = entries
+        now = self._clock.time()
+        self._patiently(lambda: self._store.mark_sent(first, receipt, now, others))
+        for entry in entries:
+            self._log.info("notification sent", event_told=entry.event.value, run=entry.run.name)
+
+    def _note_failure(self, entry: OutboxEntry, error: DeliveryError, chance: float) -> None:
+        now = self._clock.time()
+        retry = after_failure(error, entry.attempts + 1, now - entry.created_at, chance)
         if retry is None:
             self._patiently(lambda: self._store.mark_parked(entry, str(error), now))
             self._log.error("notification parked", error=str(error), run=entry.run.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
-from wtwin_watch.model import Acknowledgement, Alert, Event, Family, Message, Run
+from wtwin_watch.model import Acknowledgement, Alert, Detection, Event, Family, Message, Run
 
 _WHAT = {
     Family.LOSS: "loss",
@@ -28,6 +28,11 @@ _TITLES = {
     "grad_nonfinite": "gradient norm is not finite",
     "loss_missing": "loss is no longer logged",
     "throughput_drop": "throughput dropped",
+    "stalled": "no new step",
+    "failed": "run failed",
+    "crashed": "run crashed",
+    "killed": "run killed",
+    "preempted": "run preempted",
     "stagnation": "loss has stopped falling",
     "source_down": "source can't be read",
     "source_partly_down": "runs can't be read",
@@ -37,7 +42,7 @@ _TITLES = {
 def message(event: Event, alert: Alert, run: Run) -> Message:
     """Put ``event`` of ``alert`` into words."""
     detection = alert.detection
-    what = _TITLES.get(alert.kind, f"{_WHAT[alert.family]}: {alert.kind.replace('_', ' ')}")
+    what = _what(detection.family, alert.kind)
     where = run.name
     if event is Event.RESOLVED:
         title = f"Resolved: {what} ({where})"
@@ -63,15 +68,29 @@ def message(event: Event, alert: Alert, run: Run) -> Message:
             ("Resolved at step", number(alert.resolved_step)),
             ("Observed", number(detection.observed)),
             ("Expected", number(detection.expected)),
-            ("Excess", _excess(alert)),
+            ("Excess", _excess(detection)),
             ("Last healthy step", number(detection.last_healthy_step)),
             ("Score W", number(detection.score)),
             ("Detector", detection.detector),
             ("Evidence", "; ".join(detection.evidence)),
+            ("Last lines", "\n".join(detection.last_lines)),
         )
         if text
     ]
     return Message(title, summary, tuple(facts), run.url)
+
+
+def caption(detection: Detection, name: str) -> tuple[str, str]:
+    """Say on a picture what was found, and below it in which run and how bad: two short lines."""
+    headline = f"{detection.severity.value.capitalize()}: {_what(detection.family, detection.kind)}"
+    observed, expected = number(detection.observed), number(detection.expected)
+    bad = f"{observed or 'no number'}, expected {expected}" if expected else ""
+    excess = _excess(detection)
+    return headline, " · ".join(filter(None, (bad, excess, name)))
+
+
+def _what(family: Family, kind: str) -> str:
+    return _TITLES.get(kind, f"{_WHAT[family]}: {kind.replace('_', ' ')}")
 
 
 def _acknowledged(seen: Acknowledgement | None) -> str:
@@ -100,12 +119,13 @@ def number(value: float | None) -> str:
     return f"{value:.5g}"
 
 
-def _excess(alert: Alert) -> str:
-    d = alert.detection
+def _excess(d: Detection) -> str:
     if d.observed is None or d.expected is None:
         return ""
     excess = d.observed - d.expected
     if not math.isfinite(excess):
         return ""
+    # A cross-entropy is in nats; whose loss is another reads its unit there.
+    unit = " nats" if d.family is Family.LOSS else ""
     in_sigma = f" ({excess / d.sigma:+.1f} sigma)" if d.sigma else ""
-    return f"{excess:+.4g}{in_sigma}"
+    return f"{excess:+.4g}{unit}{in_sigma}"

@@ -31,8 +31,12 @@ def given_sources(flags: Flags, mistakes: Mistakes) -> Iterator[Entry]:
     """List the sources that flags ask for."""
     for pattern in flags.csv:
         yield _entry("--csv", {"adapter": "csv", "path": pattern})
+    for pattern in flags.logs:
+        yield _entry("--log", {"adapter": "log", "path": pattern})
     for folder in flags.tensorboard:
         yield _entry("--tensorboard", {"adapter": "tensorboard", "path": folder})
+    for folder in flags.wandb_dir:
+        yield _entry("--wandb-dir", {"adapter": "wandb-files", "path": folder})
     for project in flags.project:
         yield _entry("--project", {"adapter": "wandb", "project": project})
     if flags.mlflow is not None and not _refused("--mlflow", flags.mlflow, mistakes):

@@ -244,7 +244,7 @@ def _sources(entries: list[Entry], mistakes: Mistakes) -> list[SourceSettings]:
         options = _options(adapter.Options, SourceTable, "source", entry, mistakes)
         if table is not None and options is not None:
             interval_s = adapter.interval_s if table.interval is None else table.interval
-            sources.append(SourceSettings(name, kind, interval_s, options, entry.place.text))
+            sources.append(SourceSettings(name, kind, interval_s, options, entry.place.text, table))
     return sources
 
 

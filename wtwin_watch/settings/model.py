@@ -8,8 +8,17 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    Strict,
+)
 
+from wtwin_watch.model import Severity
 from wtwin_watch.protocols import Options, SourceOptions
 from wtwin_watch.secrets import shown_url
 from wtwin_watch.settings.durations import Duration, shown_duration
@@ -47,6 +56,27 @@ class AlertSettings(Section):
         60.0,
         alias="source_down_after",
         description="a source that can't be read for this long is an alert of its own",
+    )
+    failed_after_s: Duration = Field(
+        300.0,
+        alias="failed_after",
+        description="a run that failed or crashed is told if it hasn't gone on within this time",
+    )
+    stall_after_s: Duration = Field(
+        300.0,
+        alias="stall_after",
+        description="a run whose steps stop coming is told after this time, or four times its longest pause",
+    )
+    min_steps: int = Field(
+        0,
+        ge=0,
+        le=10**9,
+        description="nothing is told of a run before it has logged so many losses",
+    )
+    forget_after_s: Duration = Field(
+        7 * 86_400.0,
+        alias="forget_after",
+        description="a run that is listed no longer is forgotten after this time",
     )
 
 
@@ -147,6 +177,20 @@ def check_interval(interval_s: float | None) -> float | None:
     return interval_s
 
 
+def _read_patterns(value: Any) -> Any:
+    """Take one pattern for a list of one."""
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list | tuple) or not all(
+        isinstance(one, str) and one.strip() for one in values
+    ):
+        raise ValueError('should be a pattern such as "gan-*", or a list of them')
+    return tuple(values)
+
+
+Patterns = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_read_patterns, json_schema_input_type=str | list[str]),
+]
 Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(check_name)]
 
 
@@ -159,6 +203,23 @@ class SourceTable(Section):
     adapter: str = Field(description="which kind of tracker it is")
     interval: Annotated[Duration | None, AfterValidator(check_interval)] = Field(
         None, description="time between two looks; the adapter's own if left out"
+    )
+    exclude: Patterns = Field(
+        (), description="runs whose name or id has one of these patterns are not watched"
+    )
+    exclude_metrics: Patterns = Field(
+        (), description="metrics whose name has one of these patterns are not looked at"
+    )
+    max_severity: Annotated[Severity, Strict(False)] = Field(
+        Severity.CRITICAL, description="what is told of its runs is at most this grave"
+    )
+    stalls: bool = Field(True, description="whether a run whose steps stop coming is told")
+    rate: float | None = Field(
+        None,
+        gt=0,
+        le=1e6,
+        allow_inf_nan=False,
+        description="looks and fetches a second at most; as many as come if left out",
     )
 
 
@@ -179,6 +240,8 @@ class SourceSettings:
     options: SourceOptions
     origin: str
     """Where it was asked for: ``config.toml:12`` or ``--csv``."""
+    table: SourceTable
+    """The keys that every source has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +279,9 @@ class Flags:
     state: str | None = None
     interval: str | None = None
     csv: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
     tensorboard: tuple[str, ...] = ()
+    wandb_dir: tuple[str, ...] = ()
     project: tuple[str, ...] = ()
     mlflow: str | None = None
     experiment: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from wtwin_watch.store.records import (
     Checkpoint,
+    Happening,
     OutboxEntry,
     Progress,
     RunRecord,
@@ -12,6 +13,7 @@ from wtwin_watch.store.store import Store
 
 __all__ = [
     "Checkpoint",
+    "Happening",
     "OutboxEntry",
     "Progress",
     "RunRecord",

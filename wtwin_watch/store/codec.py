@@ -7,9 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 import orjson
+import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from wtwin_watch.model import Alert, Run
+from wtwin_watch.store.records import RunRecord
 
 _alert = TypeAdapter(Alert)
 _run = TypeAdapter(Run)
@@ -38,6 +40,29 @@ def load_alert(text: str) -> Alert:
 def load_run(text: str) -> Run:
     """The run that `dump_record` wrote."""
     return _run.validate_json(text)
+
+
+def load_run_record(row: sa.Row[Any]) -> RunRecord:
+    """The run that a row of the table of runs holds."""
+    return RunRecord(
+        run=load_run(row.run_json),
+        cursor=loads(row.cursor_json),
+        monitor=loads(row.monitor_json),
+        backlog=row.backlog,
+        first_seen_at=row.first_seen_at,
+        position=row.position,
+        step_name=row.step_name,
+        skipped=loads(row.skipped_json),
+        roles=loads(row.roles_json),
+        points=row.points,
+        last_step=row.last_step,
+        last_loss=load_number(row.last_loss),
+        judging=row.judging,
+        error=row.error,
+        attempt=row.attempt,
+        gone_since=row.gone_since,
+        resting=row.resting,
+    )
 
 
 def dump_number(number: float | None) -> str | None:

@@ -30,6 +30,22 @@ class RunRecord:
     judging: str = ""
     """What its monitor can say now, and if nothing, why."""
     error: str | None = None
+    attempt: int = 1
+    gone_since: float | None = None
+    """When its source was first found to list it no longer, unix seconds."""
+    resting: bool = False
+    """Nothing is expected of it, so it isn't kept in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """An entry in a run's timeline: ``kind`` is ``attempt`` or ``status``."""
+
+    run: RunKey
+    at: float
+    kind: str
+    text: str
+    step: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +80,7 @@ class Checkpoint:
     record: RunRecord | None = None
     transitions: Sequence[Transition] = ()
     notifications: Sequence[OutboxEntry] = ()
+    happened: Sequence[Happening] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import sqlalchemy as sa
 
-from wtwin_watch.errors import StoreError
-from wtwin_watch.model import Alert, AlertState, Run
+from wtwin_watch.model import Alert, AlertState, Run, RunKey
 from wtwin_watch.store import codec, database, owner, tables
-from wtwin_watch.store.records import SourceRecord
+from wtwin_watch.store.records import Happening, SourceRecord
+
+TIMELINE = 20
+"""So many entries of the timeline are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,9 @@ class RunStatus:
     error: str | None
     first_seen_at: float
     saved_at: float
+    attempt: int
+    gone_since: float | None
+    """When its source was first found to list it no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +54,25 @@ class Status:
     """Those that are open and told, newest first."""
     outbox: Mapping[str, int] = field(default_factory=dict)
     """State (waiting, sent, parked) → how many notifications."""
+    timeline: tuple[Happening, ...] = ()
+    """What happened to runs besides their alerts, newest first."""
     undelivered: tuple[tuple[str, str, int, str], ...] = ()
     """(receiver, state, attempts, last error) of what waits after a failure, or is parked."""
 
 
 def read_status(state: str, now: float) -> Status:
     """Read the state at ``state`` (a path or URL). Raises `StoreError` where there is none to read."""
-    url = database.database_url(state)
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
-        raise StoreError(f"there is no state at {database.shown(url)}: no daemon has run with it")
-    engine = database.connect(url, writes=False)
-    try:
-        with engine.connect() as connection:
-            return _read(connection, database.shown(url), now)
-    except sa.exc.DatabaseError as error:
-        raise StoreError(f"the state {database.shown(url)} can't be read: {error.orig}") from None
-    finally:
-        engine.dispose()
+    with database.visited(state) as connection:
+        return _read(connection, database.shown(database.database_url(state)), now)
+
+
+def read_timeline(connection: sa.Connection, most: int) -> list[Happening]:
+    """Read the latest entries of all runs' timelines, newest first."""
+    t = tables.timeline
+    rows = connection.execute(sa.select(t).order_by(t.c.seq.desc()).limit(most))
+    return [
+        Happening(RunKey(row.source, row.run), row.at, row.kind, row.text, row.step) for row in rows
+    ]
 
 
 def _read(connection: sa.Connection, state: str, now: float) -> Status:
@@ -92,6 +98,8 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
             error=row.error,
             first_seen_at=row.first_seen_at,
             saved_at=row.saved_at,
+            attempt=row.attempt,
+            gone_since=row.gone_since,
         )
         for row in connection.execute(sa.select(t.runs).order_by(t.runs.c.source, t.runs.c.run))
     ]
@@ -120,6 +128,7 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
         sources=tuple(sources),
         runs=tuple(runs),
         alerts=tuple(codec.load_alert(text) for text in connection.execute(open_).scalars()),
+        timeline=tuple(read_timeline(connection, TIMELINE)),
         outbox={row[0]: row[1] for row in counts},
         undelivered=tuple(tuple(row) for row in connection.execute(failed)),
     )

@@ -10,9 +10,18 @@ from typing import Any
 import sqlalchemy as sa
 
 from wtwin_watch.errors import OwnershipLost, StoreError
-from wtwin_watch.model import Alert, AlertState, Event, Family, Receipt, RunKey
+from wtwin_watch.model import Alert, AlertState, Event, Family, Receipt, Run, RunKey
 from wtwin_watch.store import codec, database, owner, tables, writing
-from wtwin_watch.store.records import Checkpoint, OutboxEntry, Progress, RunRecord, SourceRecord
+from wtwin_watch.store.queue import overtaken
+from wtwin_watch.store.records import (
+    Checkpoint,
+    Happening,
+    OutboxEntry,
+    Progress,
+    RunRecord,
+    SourceRecord,
+)
+from wtwin_watch.store.status import read_timeline
 from wtwin_watch.store.writer import Writer
 
 
@@ -148,36 +157,82 @@ class Store:
         if rows:
             self._writer.write(lambda c: c.execute(query, rows))
 
-    def run_records(self, source: str) -> list[RunRecord]:
-        """Every run of a source as it was last saved."""
+    def run_records(self, source: str, *, resting: bool = True) -> list[RunRecord]:
+        """Every run of a source as it was last saved, with or without those at ``resting``."""
+        t = tables.runs
+        query = sa.select(t).where(t.c.source == source)
+        if not resting:
+            query = query.where(t.c.resting.is_(False))
         with self._reading() as connection:
-            rows = connection.execute(sa.select(tables.runs).where(tables.runs.c.source == source))
-            return [
-                RunRecord(
-                    run=codec.load_run(row.run_json),
-                    cursor=codec.loads(row.cursor_json),
-                    monitor=codec.loads(row.monitor_json),
-                    backlog=row.backlog,
-                    first_seen_at=row.first_seen_at,
-                    position=row.position,
-                    step_name=row.step_name,
-                    skipped=codec.loads(row.skipped_json),
-                    roles=codec.loads(row.roles_json),
-                    points=row.points,
-                    last_step=row.last_step,
-                    last_loss=codec.load_number(row.last_loss),
-                    judging=row.judging,
-                    error=row.error,
-                )
-                for row in rows
-            ]
+            return [codec.load_run_record(row) for row in connection.execute(query)]
 
-    def latest_alerts(self, source: str) -> dict[RunKey, dict[Family, Alert]]:
-        """The latest alert of each (run, family) of a source, open or not."""
+    def run_record(self, run: RunKey) -> RunRecord | None:
+        """One run as it was last saved."""
+        query = sa.select(tables.runs).where(writing.is_run(tables.runs, run))
+        with self._reading() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else codec.load_run_record(row)
+
+    def resting(self, source: str) -> list[tuple[Run, float | None]]:
+        """The runs of a source that are at rest, and since when they are gone."""
+        t = tables.runs.c
+        query = sa.select(t.run_json, t.gone_since).where(t.source == source, t.resting.is_(True))
+        with self._reading() as connection:
+            return [(codec.load_run(text), gone) for text, gone in connection.execute(query)]
+
+    def mark_gone(self, run: RunKey, now: float) -> None:
+        """Note that a run at rest isn't listed any more."""
+        query = sa.update(tables.runs).where(writing.is_run(tables.runs, run))
+        self._writer.write(lambda c: c.execute(query.values(gone_since=now)))
+
+    def forget_runs(self, runs: Sequence[RunKey]) -> None:
+        """Delete what is known of these runs, besides their alerts, which are pruned by their age."""
+
+        def work(connection: sa.Connection) -> None:
+            for run in runs:
+                for table in (tables.runs, tables.timeline):
+                    connection.execute(sa.delete(table).where(writing.is_run(table, run)))
+
+        self._writer.write(work)
+
+    def timeline(self, most: int = 50) -> list[Happening]:
+        """What happened to runs lately, newest first."""
+        with self._reading() as connection:
+            return read_timeline(connection, most)
+
+    def source_names(self) -> list[str]:
+        """The sources that are known here, whether they are watched or not."""
+        with self._reading() as connection:
+            return list(connection.execute(sa.select(tables.sources.c.name)).scalars())
+
+    def leave_source(self, name: str, now: float) -> list[Run]:
+        """Note that a source is watched no longer: its runs are gone. Returns them."""
+        t = tables.runs
+
+        def work(connection: sa.Connection) -> list[str]:
+            connection.execute(sa.delete(tables.sources).where(tables.sources.c.name == name))
+            connection.execute(
+                sa.update(t)
+                .where(t.c.source == name, t.c.gone_since.is_(None))
+                .values(gone_since=now)
+            )
+            return list(
+                connection.execute(sa.select(t.c.run_json).where(t.c.source == name)).scalars()
+            )
+
+        return [codec.load_run(text) for text in self._writer.write(work)]
+
+    def latest_alerts(
+        self, source: str, run: RunKey | None = None
+    ) -> dict[RunKey, dict[Family, Alert]]:
+        """The latest alert of each (run, family) of a source, or of one run of it, open or not."""
         t = tables.alerts.c
+        about = t.source == source
+        if run is not None:
+            about = sa.and_(about, t.run == run.run)
         newest = (
             sa.select(t.run, t.family, sa.func.max(t.started_at).label("started_at"))
-            .where(t.source == source)
+            .where(about)
             .group_by(t.run, t.family)
             .subquery()
         )
@@ -186,7 +241,7 @@ class Store:
             sa.select(t.alert_json)
             .join(newest, sa.and_(t.run == newest.c.run, t.family == newest.c.family))
             .where(
-                t.source == source,
+                about,
                 sa.or_(t.started_at == newest.c.started_at, t.state != AlertState.RESOLVED.value),
             )
         )
@@ -229,19 +284,37 @@ class Store:
         )
         with self._reading() as connection:
             row = connection.execute(query).one_or_none()
-        if row is None:
-            return None
-        body = codec.loads(row.body_json)
-        return OutboxEntry(
-            id=row.id,
-            receiver=row.receiver,
-            event=Event(row.event),
-            alert=codec.load_alert(codec.dumps(body["alert"])),
-            run=codec.load_run(codec.dumps(body["run"])),
-            created_at=row.created_at,
-            attempts=row.attempts,
-            next_at=row.next_at,
+        return None if row is None else _entry(row)
+
+    def first_notifications(self, receiver: str, now: float, limit: int) -> list[OutboxEntry]:
+        """What ``receiver`` could be sent now of alerts it was told nothing about, the earliest first."""
+        t, r = tables.outbox.c, tables.receipts.c
+        known = sa.select(r.alert_id).where(r.receiver == receiver)
+        query = (
+            sa.select(tables.outbox)
+            .where(
+                t.receiver == receiver,
+                t.state == "waiting",
+                t.event == Event.FIRING.value,
+                t.next_at <= now,
+                t.seq.in_(_next_in_line()),
+                t.alert_id.not_in(known),
+            )
+            .order_by(t.next_at, t.seq)
+            .limit(limit)
         )
+        with self._reading() as connection:
+            return [_entry(row) for row in connection.execute(query)]
+
+    def curve(self, run: RunKey) -> Mapping[str, Any] | None:
+        """What the last checkpoint of a run has kept of its loss, for a picture; None for nothing."""
+        t = tables.runs.c
+        query = sa.select(t.monitor_json).where(t.source == run.source, t.run == run.run)
+        with self._reading() as connection:
+            text = connection.execute(query).scalar_one_or_none()
+        monitor = codec.loads(text) if text is not None else None
+        found: Mapping[str, Any] | None = (monitor or {}).get("curve")
+        return found
 
     def receipt(self, receiver: str, alert_id: str) -> Mapping[str, Any] | None:
         """What ``receiver`` answered to the first message about this alert."""
@@ -252,20 +325,46 @@ class Store:
         found: Mapping[str, Any] | None = codec.loads(text)
         return found
 
-    def mark_sent(self, entry: OutboxEntry, receipt: Receipt, now: float) -> None:
-        """Note that ``entry`` was delivered."""
+    def told_firing(self, receiver: str) -> list[tuple[Alert, Run, Mapping[str, Any]]]:
+        """The alerts that fire and of which ``receiver`` was told, with their runs and its receipts."""
+        a, r, runs = tables.alerts.c, tables.receipts.c, tables.runs.c
+        query = (
+            sa.select(a.alert_json, runs.run_json, r.receipt_json)
+            .join_from(tables.alerts, tables.receipts, a.id == r.alert_id)
+            .join(tables.runs, sa.and_(runs.source == a.source, runs.run == a.run), isouter=True)
+            .where(r.receiver == receiver, a.state == AlertState.FIRING.value, a.quiet.is_(False))
+            .order_by(a.started_at, a.id)
+        )
+        told = []
+        with self._reading() as connection:
+            for alert_json, run_json, receipt_json in connection.execute(query):
+                alert = codec.load_alert(alert_json)
+                # An alert about a source is about no run.
+                run = codec.load_run(run_json) if run_json else Run(alert.run, alert.run.source)
+                told.append((alert, run, codec.loads(receipt_json)))
+        return told
+
+    def mark_sent(
+        self,
+        entry: OutboxEntry,
+        receipt: Receipt,
+        now: float,
+        others: Sequence[OutboxEntry] = (),
+    ) -> None:
+        """Note that ``entry`` was delivered, and ``others`` by the same message."""
 
         def work(connection: sa.Connection) -> None:
-            writing.settle(
-                connection, entry.id, "sent", now, attempts=entry.attempts + 1, error=None
-            )
-            if receipt.data:
-                writing.upsert(
-                    connection,
-                    tables.receipts,
-                    {"receiver": entry.receiver, "alert_id": entry.alert.id},
-                    {"receipt_json": codec.dumps(dict(receipt.data))},
+            for sent in (entry, *others):
+                writing.settle(
+                    connection, sent.id, "sent", now, attempts=sent.attempts + 1, error=None
                 )
+                if receipt.data:
+                    writing.upsert(
+                        connection,
+                        tables.receipts,
+                        {"receiver": sent.receiver, "alert_id": sent.alert.id},
+                        {"receipt_json": codec.dumps(dict(receipt.data))},
+                    )
 
         self._writer.write(work)
 
@@ -294,26 +393,6 @@ class Store:
         and family has overtaken, since the last word about it must stay the last.
         """
         t = tables.outbox.c
-        later = tables.outbox.alias("later")
-        own, other = tables.alerts.alias("own"), tables.alerts.alias("other")
-        same = (
-            sa.select(own.c.id)
-            .where(own.c.id == t.alert_id, other.c.id == later.c.alert_id)
-            .where(own.c.fingerprint == other.c.fingerprint)
-            .correlate(tables.outbox, later)
-            .exists()
-        )
-        overtaken = (
-            sa.select(later.c.id)
-            .where(
-                later.c.receiver == t.receiver,
-                sa.or_(later.c.alert_id == t.alert_id, same),
-                later.c.seq > t.seq,
-                later.c.state == "sent",
-            )
-            .correlate(tables.outbox)
-            .exists()
-        )
 
         def work(connection: sa.Connection) -> int:
             result = connection.execute(
@@ -322,7 +401,7 @@ class Store:
                     t.state == "parked",
                     t.receiver.in_(list(receivers)),
                     t.created_at >= made_after,
-                    sa.not_(overtaken),
+                    sa.not_(overtaken()),
                 )
                 .values(state="waiting", next_at=now, done_at=None)
             )
@@ -344,13 +423,18 @@ class Store:
 
         return self._writer.write(work)
 
-    def prune(self, before: float) -> None:
-        """Delete what was delivered, and alerts that were resolved, before this time."""
+    def prune(self, before: float, gone_before: float) -> None:
+        """Delete what was delivered or dropped, and alerts that were resolved, before this time.
+
+        Deleted as well: runs that were gone before another time, and what happened to runs long ago.
+        """
         t = tables
 
         def work(connection: sa.Connection) -> None:
             connection.execute(
-                sa.delete(t.outbox).where(t.outbox.c.state == "sent", t.outbox.c.done_at < before)
+                sa.delete(t.outbox).where(
+                    t.outbox.c.state.in_(["sent", "dropped"]), t.outbox.c.done_at < before
+                )
             )
             old = (
                 sa.select(t.alerts.c.id)
@@ -362,6 +446,8 @@ class Store:
             connection.execute(sa.delete(t.transitions).where(t.transitions.c.alert_id.in_(old)))
             connection.execute(sa.delete(t.receipts).where(t.receipts.c.alert_id.in_(old)))
             connection.execute(sa.delete(t.alerts).where(t.alerts.c.id.in_(old)))
+            connection.execute(sa.delete(t.runs).where(t.runs.c.gone_since < gone_before))
+            connection.execute(sa.delete(t.timeline).where(t.timeline.c.at < before))
 
         self._writer.write(work)
 
@@ -394,6 +480,20 @@ class Store:
         )
         with self._reading() as connection:
             return connection.execute(query).scalar_one()
+
+
+def _entry(row: Any) -> OutboxEntry:
+    body = codec.loads(row.body_json)
+    return OutboxEntry(
+        id=row.id,
+        receiver=row.receiver,
+        event=Event(row.event),
+        alert=codec.load_alert(codec.dumps(body["alert"])),
+        run=codec.load_run(codec.dumps(body["run"])),
+        created_at=row.created_at,
+        attempts=row.attempts,
+        next_at=row.next_at,
+    )
 
 
 def _next_in_line() -> sa.Select[tuple[int]]:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
 )
 
 metadata = MetaData()
@@ -62,6 +63,24 @@ runs = Table(
     Column("error", Text),
     Column("first_seen_at", Double, nullable=False),
     Column("saved_at", Double, nullable=False),
+    Column("attempt", Integer, nullable=False, server_default="1"),
+    Column("gone_since", Double),
+    Column("resting", Boolean, nullable=False, server_default=false()),
+    Index("runs_gone", "gone_since"),
+)
+
+# What happened to runs besides their alerts: attempts, and changes of their status.
+timeline = Table(
+    "timeline",
+    metadata,
+    Column("seq", _serial, primary_key=True, autoincrement=True),
+    Column("source", String(200), nullable=False),
+    Column("run", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("step", Double),
+    Index("timeline_by_run", "source", "run"),
 )
 
 alerts = Table(

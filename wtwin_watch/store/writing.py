@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from wtwin_watch.alerting.lifecycle import Transition
+from wtwin_watch.model import RunKey
 from wtwin_watch.store import codec, tables
 from wtwin_watch.store.records import Checkpoint
 
@@ -33,8 +34,15 @@ def save_checkpoint(connection: sa.Connection, checkpoint: Checkpoint, now: floa
             "error": record.error,
             "first_seen_at": record.first_seen_at,
             "saved_at": now,
+            "attempt": record.attempt,
+            "gone_since": record.gone_since,
+            "resting": record.resting,
         }
         upsert(connection, tables.runs, key, values)
+    for happening in checkpoint.happened:
+        values = {"source": happening.run.source, "run": happening.run.run, "at": happening.at}
+        values |= {"kind": happening.kind, "text": happening.text, "step": happening.step}
+        connection.execute(sa.insert(tables.timeline).values(**values))
     for transition in checkpoint.transitions:
         _save_transition(connection, transition)
     for entry in checkpoint.notifications:
@@ -85,6 +93,11 @@ def _save_transition(connection: sa.Connection, transition: Transition) -> None:
             summary=alert.outcome or alert.detection.summary,
         )
     )
+
+
+def is_run(table: sa.Table, run: RunKey) -> sa.ColumnElement[bool]:
+    """The rows of ``table`` that are about ``run``."""
+    return sa.and_(table.c.source == run.source, table.c.run == run.run)
 
 
 def settle(
