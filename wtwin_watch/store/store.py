@@ -180,10 +180,15 @@ class Store:
         with self._reading() as connection:
             return [(codec.load_run(text), gone) for text, gone in connection.execute(query)]
 
-    def mark_gone(self, run: RunKey, now: float) -> None:
-        """Note that a run at rest isn't listed any more."""
-        query = sa.update(tables.runs).where(writing.is_run(tables.runs, run))
-        self._writer.write(lambda c: c.execute(query.values(gone_since=now)))
+    def mark_gone(self, runs: Sequence[RunKey], now: float) -> None:
+        """Note that runs at rest aren't listed any more."""
+
+        def work(connection: sa.Connection) -> None:
+            for run in runs:
+                query = sa.update(tables.runs).where(writing.is_run(tables.runs, run))
+                connection.execute(query.values(gone_since=now))
+
+        self._writer.write(work)
 
     def forget_runs(self, runs: Sequence[RunKey]) -> None:
         """Delete what is known of these runs, besides their alerts, which are pruned by their age."""
