@@ -28,7 +28,7 @@ PATIENCE_S = 300.0
 
 def measure(quick: bool) -> Iterator[Measure]:
     """Yield each measure as it is known."""
-    yield update_ratio(rounds=5 if quick else 15)
+    yield update_ratio(rounds=20 if quick else 60)
     yield memory_ratio(few=50_000 if quick else 100_000)
     yield latency(episodes=20 if quick else 100)
 
@@ -42,7 +42,8 @@ def losses(count: int, seed: int) -> list[float]:
 def update_ratio(rounds: int) -> Measure:
     """Time of `WTwinMonitor.update` around step 100,000 as a multiple of that around step 1,000.
 
-    Both monitors are timed in turn, in the same short stretches, and the medians are compared.
+    Both monitors are timed in turn, in short stretches, and the fastest of each are compared: whatever else
+    the machine does only makes a stretch slower.
     """
     stretch = 500
     early, late = WTwinMonitor(), WTwinMonitor()
@@ -59,10 +60,10 @@ def update_ratio(rounds: int) -> Measure:
             for step, loss in enumerate(tail, first):
                 monitor.update(step, loss)
             spent[name].append(time.perf_counter() - began)
-    microseconds = statistics.median(spent["late"]) / stretch * 1e6
+    microseconds = min(spent["late"]) / stretch * 1e6
     return Measure(
         "WTwinMonitor.update at step 100,000 ÷ at step 1,000",
-        statistics.median(spent["late"]) / statistics.median(spent["early"]),
+        min(spent["late"]) / min(spent["early"]),
         at_most=1.2,
         note=f"{microseconds:.1f} µs an update",
     )

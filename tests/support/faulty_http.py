@@ -264,6 +264,9 @@ def _handler(stand_in: StandIn) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             self.do_POST()
 
+        def do_PUT(self) -> None:
+            self.do_POST()
+
     return Handler
 
 

@@ -34,6 +34,8 @@ class MemorySource:
         self.marks = {}
         self.looks = 0
         self.fetches = []
+        self.tried = []
+        """The runs whose fetch was begun, also in vain."""
 
     def log(self, run, losses, start=None):
         """Append one point a loss."""
@@ -69,6 +71,7 @@ class MemorySource:
 
     def fetch(self, run, cursor, limit):
         name = run.key.run
+        self.tried.append(name)
         if name in self.hanging:
             self.hanging[name].wait(30)
         if name in self.broken:
@@ -118,7 +121,7 @@ class World:
             "patience": Patience(),
             "detector": ClassicOptions(),
         } | changes
-        plan = settings.pop("plan", PLAN)
+        plan, name = settings.pop("plan", PLAN), settings.pop("name", "memory")
         self.engine = Engine(
             store=self.store,
             clock=self.clock,
@@ -126,7 +129,7 @@ class World:
             told=self._told,
             **settings,
         )
-        self.engine.add("memory", self.source, plan)
+        self.engine.add(name, self.source, plan)
 
     def _told(self):
         self.wakes += 1

@@ -457,7 +457,7 @@ def test_an_engine_whose_place_was_taken_stops(world, monkeypatch):
 def test_a_monitor_that_fails_sets_its_run_aside_as_it_was_last_saved(world, monkeypatch):
     seen(world)
     seen(world, run="b")
-    monitor = world.engine._pollers["memory"].runs["a"].monitor
+    monitor = world.engine._pollers["memory"].roster.awake["a"].monitor
     monkeypatch.setattr(
         type(monitor), "feed", lambda self, points: 1 / 0 if self is monitor else []
     )

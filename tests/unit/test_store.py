@@ -400,6 +400,34 @@ def test_the_migrations_make_the_tables_that_the_code_uses(store, path):
     engine.dispose()
 
 
+def test_a_state_of_the_first_schema_is_taken_over_with_its_runs(path):
+    from alembic import command
+    from alembic.config import Config
+
+    url = database.database_url(str(path))
+    database.make_place(url)
+    config = Config()
+    config.set_main_option("script_location", "wtwin_watch:store/migrations")
+    engine = database.connect(url, writes=True)
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.exec_driver_sql(
+            "INSERT INTO runs (source, run, run_json, backlog, skipped_json, roles_json, points, judging,"
+            " first_seen_at, saved_at) VALUES ('logs', 'a.csv',"
+            ' \'{"key": {"source": "logs", "run": "a.csv"}, "name": "a"}\','
+            " 0, '{}', '{}', 7, '', 1.0, 2.0)"
+        )
+    engine.dispose()
+
+    store = Store(url)
+
+    (record,) = store.run_records("logs", resting=False)
+    assert (record.run.name, record.points) == ("a", 7)
+    assert (record.attempt, record.gone_since, record.resting) == (1, None, False)
+    store.close()
+
+
 def test_forgetting_empties_everything_but_the_ownership(store, path):
     store.save([make_checkpoint(make_entry("n1"), alert=make_alert())], NOW)
 

@@ -23,6 +23,8 @@ COMMANDS = {
     "inspect": "Say what a log file or folder is, and what would be read from it.",
     "check": "Check the settings, and whether every source can be read.",
     "status": "Show what a running daemon sees: runs, alerts, what isn't delivered yet.",
+    "alerts": "List the latest alerts, or show why one fired and who was told.",
+    "outbox": "List what isn't delivered yet; try it again, or drop it.",
     "test-notify": "Send a test notification to every receiver.",
 }
 EXAMPLES = """\

@@ -150,7 +150,7 @@ class Engine:
 
     def status(self) -> str:
         """One line for ``systemctl status``."""
-        runs = sum(len(p.runs) + len(p.resting) for p in self._pollers.values())
+        runs = sum(len(p.roster) for p in self._pollers.values())
         firing = _firing(self._of_runs())
         text = f"watching {runs} run{'s' * (runs != 1)}, {firing} firing"
         return text + "".join(f", {name} can't be read" for name in self.blind)
@@ -176,7 +176,7 @@ class Engine:
 
     def _of_runs(self) -> Iterator[Alert]:
         for poller in self._pollers.values():
-            for run in poller.runs.values():
+            for run in poller.roster.awake.values():
                 yield from run.alerts.values()
 
     def _watch_files(self, name: str, roots: Sequence[Path]) -> None:

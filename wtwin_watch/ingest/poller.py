@@ -13,29 +13,29 @@ from typing import Any
 
 import structlog
 
-from wtwin_watch.alerting.lifecycle import Policy, Reason, Transition
-from wtwin_watch.errors import OwnershipLost, SnapshotError, SourceError, StoreError
+from wtwin_watch.alerting.lifecycle import Policy
+from wtwin_watch.errors import SourceError
 from wtwin_watch.ingest.ending import BROKEN, LAST_LINES
-from wtwin_watch.ingest.health import Health
+from wtwin_watch.ingest.health import Health, HealthDesk
+from wtwin_watch.ingest.judging import Judging, Rules
 from wtwin_watch.ingest.plan import Patience, SourcePlan
-from wtwin_watch.ingest.resting import FORGOTTEN, Resting, gone_for_good, may_rest
+from wtwin_watch.ingest.roster import Roster
 from wtwin_watch.ingest.saving import Saver, new_id
 from wtwin_watch.ingest.schedule import Budget, Looks
 from wtwin_watch.ingest.trouble import MOST_HUNG
-from wtwin_watch.ingest.watched import Judging, Rules, WatchedRun, begun_anew, restored
+from wtwin_watch.ingest.watched import WatchedRun
 from wtwin_watch.ingest.workers import Outcome, Workers
 from wtwin_watch.logs import masked
-from wtwin_watch.model import Alert, Batch, Family, Run, RunKey
+from wtwin_watch.model import Batch, Run, RunKey
 from wtwin_watch.monitor.options import DetectorOptions
 from wtwin_watch.protocols import Clock, ConsoleSource, Source
-from wtwin_watch.store import RunRecord, Store
+from wtwin_watch.store import Store
 
 log = structlog.get_logger("wtwin_watch.ingest")
 
 FETCH_LIMIT = 5_000
 """Points a fetch may bring: about 50 ms of feeding."""
 SAVE_EVERY_S = 60.0
-NOTE_GAP_S = 5.0
 DEADLINE_S = 60.0
 WORKERS = 4
 
@@ -74,21 +74,24 @@ class Poller:
         self.plan = plan
         self._shared = shared
         self._clock = shared.clock
-        self._judging = Judging(plan.names, shared.detector, plan.exclude_metrics)
         self._rules = Rules(shared.policy, shared.patience, plan, new_id)
         self.workers = Workers(name, WORKERS, deliver, self._clock.monotonic)
         self.health = Health(name, shared.policy, shared.patience.source_down_after_s)
         self.looks = Looks(plan.interval_s, shared.once, self._clock.monotonic())
         self._budget = Budget(plan.rate)
-        self.runs: dict[str, WatchedRun] = {}
-        self.resting: dict[str, Resting] = {}
-        """Runs that are at rest, kept in the store alone."""
+        self.roster = Roster(
+            name,
+            shared.store,
+            shared.saver,
+            shared.clock,
+            Judging(plan.names, shared.detector, plan.exclude_metrics),
+            stalls=plan.stalls,
+            forget_after_s=shared.patience.forget_after_s,
+        )
         self.looked = False
         """It has answered, well or badly, since the start."""
         self.moved: dict[RunKey, WatchedRun] = {}
         """Runs that brought something since somebody last asked."""
-        self._known_source = False
-        """Its runs were watched before."""
         self._look: int | None = None
         """The look in flight."""
         self._fetches: dict[int, WatchedRun] = {}
@@ -99,34 +102,10 @@ class Poller:
         """Runs to fetch when the budget allows."""
         self._failing: dict[str, WatchedRun] = {}
         """The runs whose last fetch failed."""
-        self._noted_at = -math.inf
-        """When it was last written down how it is doing."""
-        self._load()
-
-    def _load(self) -> None:
-        """Go on where its runs were last saved."""
-        store, moment = self._shared.store, self._clock.monotonic()
-        alerts = store.latest_alerts(self.name)
-        self.health.alerts = alerts.pop(RunKey(self.name, ""), {})
-        self.resting = {
-            run.key.run: Resting(run.status, run.version, gone_since)
-            for run, gone_since in store.resting(self.name)
-        }
-        for record in store.run_records(self.name, resting=False):
-            run = self._restored(record, alerts.get(record.run.key, {}))
-            run.moved_at = moment
-            self.runs[record.run.key.run] = run
-        self._known_source = bool(self.runs or self.resting)
-
-    def _alerts(self, run: RunKey) -> dict[Family, Alert]:
-        return self._shared.store.latest_alerts(self.name, run).get(run, {})
-
-    def _restored(self, record: RunRecord, alerts: dict[Family, Alert]) -> WatchedRun:
-        try:
-            return restored(record, alerts, self._judging)
-        except SnapshotError as error:
-            log.warning("history read anew", run=str(record.run.key), reason=str(error))
-            return begun_anew(record, alerts, self._judging)
+        self.health.alerts = self.roster.load()
+        self._desk = HealthDesk(
+            name, plan.adapter, self.health, shared.store, shared.saver, shared.clock
+        )
 
     # -- what the engine asks --------------------------------------------------------------------
 
@@ -173,20 +152,20 @@ class Poller:
             self._fetches[ticket].trouble.hung.append(ticket)
         for ticket in sorted(late):
             self.take(Outcome(ticket, error=error))
-        for run in list(self.runs.values()):
+        for run in list(self.roster.awake.values()):
             # What can't be read is frozen: time alone changes nothing then.
             frozen = self.looks.failures > 0 or run.trouble.reason is not None
             moved = [] if frozen else run.advance(self._clock.time(), self._rules)
             if moved or (run.dirty and now - run.saved_at >= SAVE_EVERY_S):
-                self._checkpoint(run, moved)
+                self.roster.checkpoint(run, moved)
         if self.health.problem:
             self._note_health(self.health.problem if self.looks.failures else None)
 
     def close(self) -> None:
         """Save every run that moved. To be followed by `let_go`."""
-        for run in self.runs.values():
+        for run in self.roster.awake.values():
             if run.dirty:
-                self._checkpoint(run, [])
+                self.roster.checkpoint(run, [])
 
     def let_go(self) -> None:
         """End the workers and the source."""
@@ -201,7 +180,7 @@ class Poller:
         if outcome.error is not None:
             retry_after_s = getattr(outcome.error, "retry_after_s", None)
             self.looks.fail(now, random.random(), retry_after_s)
-            for run in self.runs.values():
+            for run in self.roster.awake.values():
                 run.cadence.blind()
             self._note_health(_words(outcome.error))
             return
@@ -209,23 +188,25 @@ class Poller:
         found_runs, roots = outcome.value
         self._shared.watch_files(self.name, roots)
         listed = [found for found in found_runs if not self.plan.excludes(found)]
-        if not listed and not self.runs and first:
+        if not listed and not self.roster.awake and first:
             log.warning("no runs there yet", source=self.name)
-        self._miss({found.key.run for found in listed}, now)
+        ids = {found.key.run for found in listed}
+        for gone in self._failing.keys() - ids:
+            # What isn't there any more can't be read, and nothing is wrong with that.
+            lost = self._failing.pop(gone)
+            lost.trouble.over()
+            lost.dirty = True
+        self.roster.miss(ids)
         for found in listed:
             self._see(found, now)
-        self._known_source = True
+        self.roster.met_before = True
+        self.roster.settle()
         self._note_health(None)
 
     def _see(self, found: Run, now: float) -> None:
-        resting = self.resting.get(found.key.run)
-        if resting is not None and resting.still(found):
-            return
-        run = self.runs.get(found.key.run)
+        run = self.roster.found(found)
         if run is None:
-            run = self._wake(found) if resting is not None else self._begin(found)
-            run.moved_at = now
-            self.runs[found.key.run] = run
+            return
         if run.see(found, self._clock.time()) and found.status in BROKEN:
             self._ask_last_lines(run)
         if run.wants_fetch(now):
@@ -233,78 +214,9 @@ class Poller:
         elif not run.fetching and run.trouble.reason is None:
             run.cadence.looked(now, self.plan.interval_s)
             self._judge(run)
-            self._let_rest(run, now)
+            self.roster.let_rest(run)
         elif run.trouble.reason is not None:
             run.cadence.blind()
-
-    def _begin(self, found: Run) -> WatchedRun:
-        log.info("run found", run=found.name, source=self.name)
-        monitor = self._judging.new_monitor()
-        run = WatchedRun(found, self._judging, monitor, self._clock.time())
-        run.newborn = self._known_source
-        return run
-
-    def _wake(self, found: Run) -> WatchedRun:
-        """Take a run that was at rest out of the store."""
-        del self.resting[found.key.run]
-        record = self._shared.store.run_record(found.key)
-        if record is None:
-            return self._begin(found)
-        run = self._restored(record, self._alerts(found.key))
-        run.dirty = True
-        return run
-
-    def _as_saved(self, run: WatchedRun) -> WatchedRun:
-        """Put the run back to its last checkpoint, since its monitor stopped half-way through a batch."""
-        store, key = self._shared.store, run.run.key
-        record = store.run_record(key)
-        fresh = (
-            self._begin(run.run) if record is None else self._restored(record, self._alerts(key))
-        )
-        fresh.run, fresh.trouble, fresh.moved_at = run.run, run.trouble, run.moved_at
-        self.runs[key.run] = fresh
-        return fresh
-
-    # -- runs at rest, and runs that are gone ----------------------------------------------------
-
-    def _miss(self, listed: set[str], now: float) -> None:
-        """See to runs that are listed no longer: their alerts end soon, and in the end they are forgotten."""
-        time = self._clock.time()
-        for gone in self._failing.keys() - listed:
-            # What isn't there any more can't be read, and nothing is wrong with that.
-            lost = self._failing.pop(gone)
-            lost.trouble.over()
-            lost.dirty = True
-        for name in self.runs.keys() - listed:
-            run = self.runs[name]
-            run.cadence.blind()
-            if run.gone_since is None:
-                run.gone_since, run.dirty = time, True
-            elif gone_for_good(run.gone_since, time) and not run.fetching:
-                moved = run.close(Family, FORGOTTEN, Reason.GONE, time)
-                if moved:
-                    self._checkpoint(run, moved)
-                self._let_rest(run, now)
-        for name in self.resting.keys() - listed:
-            if self.resting[name].gone_since is None:
-                self.resting[name] = self.resting[name].gone(time)
-                self._shared.store.mark_gone(RunKey(self.name, name), time)
-        before = time - self._shared.patience.forget_after_s
-        over = {name for name, one in self.resting.items() if (one.gone_since or time) < before}
-        if over:
-            self._shared.store.forget_runs([RunKey(self.name, name) for name in over])
-            log.info("runs forgotten that are gone", source=self.name, count=len(over))
-            for name in over:
-                del self.resting[name]
-
-    def _let_rest(self, run: WatchedRun, now: float) -> None:
-        """Keep a run of which nothing is expected in the store alone."""
-        if not may_rest(run, now, stalls=self.plan.stalls):
-            return
-        version = run.run.version
-        self._checkpoint(run, [], resting=True)
-        del self.runs[run.run.key.run]
-        self.resting[run.run.key.run] = Resting(run.run.status, version, run.gone_since)
 
     # -- fetching --------------------------------------------------------------------------------
 
@@ -338,7 +250,7 @@ class Poller:
         except Exception as error:
             # One run's data must not stop the others: it is set aside, with its reason shown.
             log.exception("run can't be judged", run=run.run.name, source=self.name)
-            run = self._as_saved(run)
+            run = self.roster.as_saved(run)
             self._fetch_failed(run, f"its monitor failed: {type(error).__name__}", None)
             return
         if run.trouble.reason is not None:
@@ -348,7 +260,7 @@ class Poller:
         self.moved[run.run.key] = run
         self._tell(run, batch, roles)
         if transitions or (was_backlog and not run.backlog):
-            self._checkpoint(run, transitions)
+            self.roster.checkpoint(run, transitions)
         if transitions:
             # Else with the routine: ten thousand new runs are not ten thousand commits.
             self._shared.saver.write()
@@ -365,7 +277,7 @@ class Poller:
             return
         transitions = run.judge(self._clock.time(), self._rules)
         if transitions:
-            self._checkpoint(run, transitions)
+            self.roster.checkpoint(run, transitions)
             self._shared.saver.write()
 
     def _tell(self, run: WatchedRun, batch: Batch, roles: dict[Any, str]) -> None:
@@ -386,7 +298,7 @@ class Poller:
             self._clock.monotonic(),
             self.plan.interval_s,
             random.random(),
-            others_are_read=len(self._failing.keys() | {run.run.key.run}) < len(self.runs),
+            others_are_read=len(self._failing.keys() | {run.run.key.run}) < len(self.roster.awake),
             retry_after_s=retry_after_s,
         )
         if trouble.aside and not was_aside:
@@ -412,48 +324,11 @@ class Poller:
         if not run.fetching:
             self._judge(run)
 
-    # -- health, checkpoints ---------------------------------------------------------------------
-
     def _note_health(self, look_error: str | None) -> None:
-        bad = list(self._failing.values())
-        problem, partly = look_error, False
-        if problem is None and self.looks.failures == 0 and bad:
-            partly = len(bad) < len(self.runs) + len(self.resting)
-            count = len(self.runs) + len(self.resting)
-            problem = f"{len(bad)} of {count} runs can't be read: {bad[0].trouble.shown}"
-        elif problem is None and self.looks.failures:
+        if look_error is None and self.looks.failures:
             return  # the last look failed; a fetch that was still under way doesn't change that
-        was = self.health.problem
-        moment = self._clock.monotonic()
-        news = problem != was
-        if problem and was and look_error is None and moment - self._noted_at < NOTE_GAP_S:
-            news = False  # one run more or fewer: where thousands fail, each is no news
-        if problem and news:
-            log.warning("source can't be read", source=self.name, error=problem)
-        elif was and not problem:
-            log.info("source can be read again", source=self.name)
-        transitions = self.health.note(problem, self._clock.time(), new_id, partly)
-        if transitions:
-            self._shared.saver.add(Run(RunKey(self.name, ""), self.name), transitions)
-            self._shared.saver.write()
-        if news or moment - self._noted_at >= SAVE_EVERY_S:
-            self._noted_at = moment
-            self._write_down()
-
-    def _write_down(self) -> None:
-        try:
-            self._shared.store.save_source(self.health.record(self.plan.adapter))
-        except OwnershipLost:
-            raise
-        except StoreError as error:
-            log.error("state not saved, trying again", error=str(error), retry_in_s=SAVE_EVERY_S)
-
-    def _checkpoint(
-        self, run: WatchedRun, transitions: Sequence[Transition], *, resting: bool = False
-    ) -> None:
-        self._shared.saver.add(run.run, transitions, run, resting=resting)
-        run.dirty = False
-        run.saved_at = self._clock.monotonic()
+        failing = [run.trouble.shown or "" for run in self._failing.values()]
+        self._desk.note(look_error, failing, len(self.roster))
 
 
 def _look(source: Source) -> tuple[list[Run], Sequence[Path]]:

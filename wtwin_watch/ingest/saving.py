@@ -10,6 +10,7 @@ import structlog
 
 from wtwin_watch.alerting.lifecycle import Reason, Transition
 from wtwin_watch.errors import OwnershipLost, StoreError
+from wtwin_watch.ingest.stored import record_of
 from wtwin_watch.ingest.watched import WatchedRun
 from wtwin_watch.model import Run
 from wtwin_watch.protocols import Clock
@@ -68,7 +69,7 @@ class Saver:
                 ]
         checkpoint = Checkpoint(None, tuple(transitions), tuple(entries))
         if run is not None:
-            record = replace(run.record(), resting=resting)
+            record = replace(record_of(run), resting=resting)
             checkpoint = replace(checkpoint, record=record, happened=tuple(run.happened))
             run.happened = []
         self._unsaved.append((run, checkpoint))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from wtwin_watch.alerting import lifecycle
-from wtwin_watch.alerting.lifecycle import Policy, Reason, Transition
-from wtwin_watch.errors import SnapshotError
+from wtwin_watch.alerting.lifecycle import Reason, Transition
 from wtwin_watch.ingest import ending, stalls
 from wtwin_watch.ingest.cadence import Cadence
-from wtwin_watch.ingest.plan import Patience, SourcePlan
+from wtwin_watch.ingest.judging import Judging, Rules
 from wtwin_watch.ingest.trouble import Trouble
-from wtwin_watch.metrics import Names
 from wtwin_watch.model import (
     Alert,
     AlertState,
@@ -27,43 +24,13 @@ from wtwin_watch.model import (
 )
 from wtwin_watch.monitor import curve
 from wtwin_watch.monitor.curve import Curve
-from wtwin_watch.monitor.options import DetectorOptions
 from wtwin_watch.monitor.run import RunMonitor
-from wtwin_watch.store import Happening, Progress, RunRecord
+from wtwin_watch.store import Happening, Progress
 
 _LATER = {Reason.LASTED, Reason.FIRST_SIGHT}
 LAST_ROWS_S = 60.0
 _JUDGED_ANEW = "The whole log was judged anew, and as the detector is set now there is no alert."
 _OF_ITS_POINTS = (Family.LOSS, Family.NONFINITE, Family.PROGRESS)
-
-
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """What a run is judged by: the names of its metrics and the settings of its detector."""
-
-    names: Names
-    detector: DetectorOptions
-    exclude_metrics: tuple[str, ...] = ()
-
-    def new_monitor(self) -> RunMonitor:
-        """A monitor that has seen nothing. It keeps its latest state, for the run's curve."""
-        return RunMonitor(self.names, self.detector, history_limit=1)
-
-    def stored(self) -> dict[str, Any]:
-        """What a checkpoint keeps of it, to know whether it is still the same."""
-        form = asdict(self)
-        excluded = form.pop("exclude_metrics")
-        return form | ({"exclude_metrics": list(excluded)} if excluded else {})
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """All that the decisions about a run depend on besides the run."""
-
-    policy: Policy
-    patience: Patience
-    plan: SourcePlan
-    new_id: Callable[[], str]
 
 
 @dataclass(slots=True)
@@ -368,104 +335,9 @@ class WatchedRun:
             self.happened.append(Happening(self.run.key, now, kind, text, step))
         self.dirty = True
 
-    # -- stored and brought back -----------------------------------------------------------------
-
     def progress(self) -> Progress:
         """How far it has come, for those who look."""
         monitor = self.monitor
         return Progress(
             self.run.key, monitor.points, monitor.last_step, monitor.last_loss, monitor.status
         )
-
-    def record(self) -> RunRecord:
-        """What a checkpoint keeps of it."""
-        return RunRecord(
-            run=self.run,
-            cursor=self.cursor,
-            monitor={
-                "judging": self.judging.stored(),
-                "state": self.monitor.snapshot(),
-                "curve": self.curve.snapshot(),
-                "progress": {
-                    "cadence": self.cadence.snapshot(),
-                    "step": self.step,
-                    "status": self.status,
-                    "status_since": self.status_since,
-                    "untold": self.untold,
-                    "newborn": self.newborn,
-                    "revived": self.revived,
-                },
-            },
-            backlog=self.backlog,
-            first_seen_at=self.first_seen_at,
-            position=self.position,
-            step_name=self.step_name,
-            skipped=dict(self.skipped),
-            roles={role.value: name for role, name in self.monitor.roles.items()},
-            points=self.monitor.points,
-            last_step=self.monitor.last_step,
-            last_loss=self.monitor.last_loss,
-            judging=self.monitor.status,
-            error=self.trouble.shown,
-            attempt=self.attempt,
-            gone_since=self.gone_since,
-        )
-
-
-def restored(record: RunRecord, alerts: dict[Family, Alert], judging: Judging) -> WatchedRun:
-    """A run as it was last saved.
-
-    Raises `SnapshotError` where its monitor's state can't be read, or was made by other settings: its
-    history then has to be read anew, so that what follows is what these settings say of the whole run.
-    """
-    monitor, seen = judging.new_monitor(), Curve()
-    stored: Mapping[str, Any] = record.monitor or {}
-    if record.monitor is not None:
-        if stored.get("judging") != judging.stored():
-            raise SnapshotError("the settings of its detector or the names of its metrics changed")
-        monitor = RunMonitor.restore(stored["state"], judging.names, judging.detector)
-        if "curve" in stored:
-            seen = Curve.restore(stored["curve"])
-    run = WatchedRun(
-        run=record.run,
-        judging=judging,
-        monitor=monitor,
-        first_seen_at=record.first_seen_at,
-        backlog=record.backlog,
-        cursor=record.cursor,
-        alerts=alerts,
-        position=record.position,
-        step_name=record.step_name,
-        skipped=dict(record.skipped),
-        curve=seen,
-        continued=record.cursor is not None,
-        attempt=record.attempt,
-        gone_since=record.gone_since,
-    )
-    _recall_progress(run, stored)
-    return run
-
-
-def begun_anew(record: RunRecord, alerts: dict[Family, Alert], judging: Judging) -> WatchedRun:
-    """A run whose history has to be read anew, with its alerts, and with what time has taught of it."""
-    run = WatchedRun(record.run, judging, judging.new_monitor(), record.first_seen_at)
-    run.alerts = alerts
-    run.anew = True
-    _recall_progress(run, record.monitor or {})
-    progress = alerts.get(Family.PROGRESS)
-    if run.cadence.stalled and progress is not None:
-        run.monitor.note(stalls.SIGNAL, progress.detection)
-    return run
-
-
-def _recall_progress(run: WatchedRun, stored: Mapping[str, Any]) -> None:
-    progress = stored.get("progress")
-    if progress is None:
-        return
-    run.cadence = Cadence.restore(progress["cadence"])
-    run.step = progress["step"]
-    run.status = None if progress["status"] is None else RunStatus(progress["status"])
-    run.status_since = progress["status_since"]
-    run.untold = progress["untold"]
-    run.newborn = progress["newborn"]
-    run.revived = progress["revived"]

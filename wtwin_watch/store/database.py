@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,26 @@ def make_place(url: sa.URL) -> None:
         ) from None
     if not os.access(path, os.W_OK):
         raise StoreError(f"the state file {path} can't be written; name another place with --state")
+
+
+@contextmanager
+def visited(state: str, *, writes: bool = False) -> Iterator[sa.Connection]:
+    """Open the state of a daemon for one transaction, without owning it.
+
+    Raises `StoreError` where there is no state (an empty one is not made), or it can't be used.
+    """
+    url = database_url(state)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
+        raise StoreError(f"there is no state at {shown(url)}: no daemon has run with it")
+    engine = connect(url, writes=writes)
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except sa.exc.DatabaseError as error:
+        done = "changed" if writes else "read"
+        raise StoreError(f"the state {shown(url)} can't be {done}: {error.orig}") from None
+    finally:
+        engine.dispose()
 
 
 def migrate(engine: sa.Engine) -> None:

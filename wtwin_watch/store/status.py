@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import sqlalchemy as sa
 
-from wtwin_watch.errors import StoreError
 from wtwin_watch.model import Alert, AlertState, Run, RunKey
 from wtwin_watch.store import codec, database, owner, tables
 from wtwin_watch.store.records import Happening, SourceRecord
@@ -64,17 +62,8 @@ class Status:
 
 def read_status(state: str, now: float) -> Status:
     """Read the state at ``state`` (a path or URL). Raises `StoreError` where there is none to read."""
-    url = database.database_url(state)
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
-        raise StoreError(f"there is no state at {database.shown(url)}: no daemon has run with it")
-    engine = database.connect(url, writes=False)
-    try:
-        with engine.connect() as connection:
-            return _read(connection, database.shown(url), now)
-    except sa.exc.DatabaseError as error:
-        raise StoreError(f"the state {database.shown(url)} can't be read: {error.orig}") from None
-    finally:
-        engine.dispose()
+    with database.visited(state) as connection:
+        return _read(connection, database.shown(database.database_url(state)), now)
 
 
 def read_timeline(connection: sa.Connection, most: int) -> list[Happening]:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from wtwin_watch.errors import OwnershipLost, StoreError
 from wtwin_watch.model import Alert, AlertState, Event, Family, Receipt, Run, RunKey
 from wtwin_watch.store import codec, database, owner, tables, writing
+from wtwin_watch.store.queue import overtaken
 from wtwin_watch.store.records import (
     Checkpoint,
     Happening,
@@ -179,10 +180,15 @@ class Store:
         with self._reading() as connection:
             return [(codec.load_run(text), gone) for text, gone in connection.execute(query)]
 
-    def mark_gone(self, run: RunKey, now: float) -> None:
-        """Note that a run at rest isn't listed any more."""
-        query = sa.update(tables.runs).where(writing.is_run(tables.runs, run))
-        self._writer.write(lambda c: c.execute(query.values(gone_since=now)))
+    def mark_gone(self, runs: Sequence[RunKey], now: float) -> None:
+        """Note that runs at rest aren't listed any more."""
+
+        def work(connection: sa.Connection) -> None:
+            for run in runs:
+                query = sa.update(tables.runs).where(writing.is_run(tables.runs, run))
+                connection.execute(query.values(gone_since=now))
+
+        self._writer.write(work)
 
     def forget_runs(self, runs: Sequence[RunKey]) -> None:
         """Delete what is known of these runs, besides their alerts, which are pruned by their age."""
@@ -392,26 +398,6 @@ class Store:
         and family has overtaken, since the last word about it must stay the last.
         """
         t = tables.outbox.c
-        later = tables.outbox.alias("later")
-        own, other = tables.alerts.alias("own"), tables.alerts.alias("other")
-        same = (
-            sa.select(own.c.id)
-            .where(own.c.id == t.alert_id, other.c.id == later.c.alert_id)
-            .where(own.c.fingerprint == other.c.fingerprint)
-            .correlate(tables.outbox, later)
-            .exists()
-        )
-        overtaken = (
-            sa.select(later.c.id)
-            .where(
-                later.c.receiver == t.receiver,
-                sa.or_(later.c.alert_id == t.alert_id, same),
-                later.c.seq > t.seq,
-                later.c.state == "sent",
-            )
-            .correlate(tables.outbox)
-            .exists()
-        )
 
         def work(connection: sa.Connection) -> int:
             result = connection.execute(
@@ -420,7 +406,7 @@ class Store:
                     t.state == "parked",
                     t.receiver.in_(list(receivers)),
                     t.created_at >= made_after,
-                    sa.not_(overtaken),
+                    sa.not_(overtaken()),
                 )
                 .values(state="waiting", next_at=now, done_at=None)
             )
@@ -443,7 +429,7 @@ class Store:
         return self._writer.write(work)
 
     def prune(self, before: float, gone_before: float) -> None:
-        """Delete what was delivered, and alerts that were resolved, before this time.
+        """Delete what was delivered or dropped, and alerts that were resolved, before this time.
 
         Deleted as well: runs that were gone before another time, and what happened to runs long ago.
         """
@@ -451,7 +437,9 @@ class Store:
 
         def work(connection: sa.Connection) -> None:
             connection.execute(
-                sa.delete(t.outbox).where(t.outbox.c.state == "sent", t.outbox.c.done_at < before)
+                sa.delete(t.outbox).where(
+                    t.outbox.c.state.in_(["sent", "dropped"]), t.outbox.c.done_at < before
+                )
             )
             old = (
                 sa.select(t.alerts.c.id)

@@ -1,0 +1,95 @@
+"""The alerts there were, for a person: how each went, why, and who was told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from wtwin_watch.errors import UsageError
+from wtwin_watch.model import Alert, AlertState, Run
+from wtwin_watch.store import codec, database, tables
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of an alert and its reason. ``event`` is what people were told of it, None: nothing."""
+
+    at: float
+    state: str
+    reason: str
+    event: str | None
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One notification about an alert: waiting, sent, parked or dropped. Times in unix seconds."""
+
+    receiver: str
+    event: str
+    state: str
+    created_at: float
+    done_at: float | None
+    attempts: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """An alert with all that is known of it."""
+
+    alert: Alert
+    run: Run | None
+    """As it was last listed; None where it is forgotten."""
+    changes: tuple[Change, ...]
+    told: tuple[Told, ...]
+
+
+def read_alerts(state: str, *, open_only: bool, most: int) -> list[Story]:
+    """The latest alerts, newest first, without their changes. Raises `StoreError` without a state."""
+    t = tables.alerts.c
+    query = sa.select(t.alert_json).order_by(t.started_at.desc()).limit(most)
+    if open_only:
+        query = query.where(t.state != AlertState.RESOLVED.value)
+    with database.visited(state) as connection:
+        alerts = [codec.load_alert(text) for text in connection.execute(query).scalars()]
+        return [Story(alert, _run(connection, alert), (), ()) for alert in alerts]
+
+
+def read_story(state: str, id_: str) -> Story:
+    """All about the alert whose id begins with ``id_``. Raises `UsageError` where that is none or several."""
+    t = tables.alerts.c
+    query = sa.select(t.alert_json).where(t.id.startswith(id_, autoescape=True)).limit(2)
+    with database.visited(state) as connection:
+        found = list(connection.execute(query).scalars())
+        if len(found) != 1:
+            why = "more than one alert begins so" if found else "no such alert"
+            raise UsageError(f"{id_}: {why}; 'wtwin-watch alerts' lists them")
+        alert = codec.load_alert(found[0])
+        return Story(
+            alert, _run(connection, alert), _changes(connection, alert), _told(connection, alert)
+        )
+
+
+def _run(connection: sa.Connection, alert: Alert) -> Run | None:
+    t = tables.runs.c
+    query = sa.select(t.run_json).where(t.source == alert.run.source, t.run == alert.run.run)
+    text = connection.execute(query).scalar_one_or_none()
+    return None if text is None else codec.load_run(text)
+
+
+def _changes(connection: sa.Connection, alert: Alert) -> tuple[Change, ...]:
+    t = tables.transitions.c
+    query = sa.select(t.at, t.state, t.reason, t.event, t.summary).order_by(t.seq)
+    rows = connection.execute(query.where(t.alert_id == alert.id))
+    return tuple(Change(*row) for row in rows)
+
+
+def _told(connection: sa.Connection, alert: Alert) -> tuple[Told, ...]:
+    t = tables.outbox.c
+    query = sa.select(
+        t.receiver, t.event, t.state, t.created_at, t.done_at, t.attempts, t.error
+    ).order_by(t.seq)
+    rows = connection.execute(query.where(t.alert_id == alert.id))
+    return tuple(Told(*row) for row in rows)
