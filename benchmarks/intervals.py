@@ -32,6 +32,15 @@ def rate_interval(count: int, points: int, per: float = 1e5) -> Interval:
     return low / points * per, high / points * per
 
 
+def share_interval(count: int, of: int) -> Interval:
+    """Return the 95 % interval of a share by Wilson (1927), which stays within 0 and 1."""
+    z = 1.959964
+    share, spare = count / of, z * z / of
+    middle = (share + spare / 2.0) / (1.0 + spare)
+    half = z / (1.0 + spare) * math.sqrt(share * (1.0 - share) / of + spare / (4.0 * of))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
 def bootstrap(
     runs: Sequence[Sequence[T]], of: Callable[[list[T]], float], draws: int = DRAWS
 ) -> Interval:

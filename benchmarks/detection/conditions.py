@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.curves import PYTHIA, Floats, Log
 from benchmarks.detection.ramps import FAR, at_onsets
-from benchmarks.intervals import poisson_interval
+from benchmarks.intervals import rate_interval, share_interval
 from benchmarks.progress import spread
 from benchmarks.report import Measure
 from wtwin_watch.monitor.episode import FROZEN
@@ -30,7 +30,7 @@ def on_simulated(pool: Executor, quick: bool) -> Iterator[Measure]:
         what = "restarts, simulated" + (" with lr" if with_lr else "")
         alerts = sum(spread(pool, what, restart_alerts, [(run, with_lr) for run in runs]))
         how = "is logged" if with_lr else "isn't logged"
-        yield share(
+        yield per_event(
             f"alerts per restart of a learning rate that {how}", alerts, len(runs) * RESTARTS
         )
 
@@ -43,7 +43,8 @@ def on_logs(pool: Executor, clean: Sequence[Log]) -> Iterator[Measure]:
         for (_, _, length), alerts in zip(
             jobs, spread(pool, f"{what}s", disturbed_alerts, jobs), strict=True
         ):
-            yield share(f"alerts per {what} of {length:,} steps, Pythia", alerts, len(PLACES))
+            name = f"{what}s of {length:,} steps that bring an alert, Pythia"
+            yield share(name, alerts, len(PLACES))
     long = [log for log in clean if len(log) >= 1000]
     looks = np.array(spread(pool, "stagnation", stagnating_looks, long)).sum(axis=0).tolist()
     yield share("clean logs called stagnating, share of looks", *looks)
@@ -59,15 +60,21 @@ def on_logs(pool: Executor, clean: Sequence[Log]) -> Iterator[Measure]:
     delays = [delay for delay, _ in frozen if delay is not None]
     yield share("frozen loss seen within 64 points", len(delays), len(frozen))
     yield Measure("frozen loss, median delay", float(np.median(delays)), unit="points", group=GROUP)
-    yield share("frozen alerts in these logs as they are", sum(n for _, n in frozen), len(frozen))
+    yield per_event(
+        "frozen alerts in these logs as they are, per log", sum(n for _, n in frozen), len(frozen)
+    )
 
 
 def share(name: str, count: int, of: int) -> Measure:
-    """Return a count as a share of what was tried, with the Poisson interval of the count."""
-    low, high = poisson_interval(count)
-    return Measure(
-        name, count / of, note=f"{count} of {of:,}", interval=(low / of, high / of), group=GROUP
-    )
+    """Return how many of those tried did it."""
+    interval = share_interval(count, of)
+    return Measure(name, count / of, note=f"{count} of {of:,}", interval=interval, group=GROUP)
+
+
+def per_event(name: str, count: int, of: int) -> Measure:
+    """Return how often something happened for each of these; it may be several times."""
+    interval = rate_interval(count, of, per=1.0)
+    return Measure(name, count / of, note=f"{count} in {of:,}", interval=interval, group=GROUP)
 
 
 def restarted(seed: int) -> tuple[Floats, Floats]:

@@ -25,10 +25,10 @@ Written by
 
     WTWIN_WATCH_CORPUS=/path/to/logs python -m benchmarks.detection --report {path}
 
-which takes some 15 minutes on two cores, prints the same numbers, and exits with 1 where a target is
+which takes some 10 minutes on two cores, prints the same numbers, and exits with 1 where a target is
 missed. What is said here of the trend monitor is measured at its default `far` = 100,000, as it is
 delivered; [detectors](detectors.md) explains it. Brackets hold 95 % intervals: exact Poisson intervals
-of counts, else by a bootstrap that draws whole runs (in the one long log: whole places), because what
+of counts, Wilson intervals of shares, else by a bootstrap that draws whole runs (in Pythia: places), for what
 lies in one run stands or falls together.
 
 ![Share of rises seen over delay, and false alarms by kind of log]({picture})
@@ -208,7 +208,7 @@ def ranked(comparison: Comparison) -> list[Trial]:
 SHOWN = 4
 """So many of the best rivals are drawn, beside the published method and the z-score of 30."""
 ALWAYS = ("W-Twin as published", "z of 30 (W&B automation)")
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#f0e442", "#7f7f7f", "#a6761d")
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f", "#a6761d")
 OWN_COLOUR = "#000000"
 
 
@@ -237,6 +237,8 @@ def draw(path: Path, measures: Sequence[Measure], comparisons: Sequence[Comparis
         figure.add_subplot(grid[:, len(wheres)]),
         [m for m in measures if m.group == ALARM_GROUP],
     )
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower left", ncols=5, fontsize=8, frameon=False)
     figure.savefig(path, metadata={"Software": None})
 
 
@@ -259,7 +261,6 @@ def draw_delays(axes: Any, comparison: Comparison, colours: dict[str, str]) -> N
     axes.minorticks_off()
     axes.set_title(f"{comparison.where}; set by {comparison.pool}", fontsize=10)
     axes.grid(color="#eeeeee")
-    axes.legend(fontsize=7, loc="upper left", framealpha=0.7)
 
 
 def seen_by(ramps: Sequence[Ramp]) -> tuple[list[float], list[float]]:

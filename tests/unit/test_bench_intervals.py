@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.intervals import bootstrap, poisson_interval, rate_interval
+from benchmarks.intervals import bootstrap, poisson_interval, rate_interval, share_interval
 from benchmarks.report import Measure
 
 
@@ -19,6 +19,20 @@ def test_a_rate_of_no_points_says_nothing():
 
 def test_a_rate_is_the_count_in_a_hundred_thousand_points():
     assert rate_interval(4, 200_000) == pytest.approx((0.545, 5.121), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("count", "of", "low", "high"),
+    # Newcombe (1998), table I, method 3: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
+    [
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_the_interval_of_a_share_is_that_of_the_tables(count, of, low, high):
+    assert share_interval(count, of) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_runs_that_agree_leave_nothing_open():
