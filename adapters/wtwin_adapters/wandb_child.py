@@ -49,6 +49,10 @@ class ClientFailed(Exception):
         self.status = status
 
 
+class _Died(Exception):
+    """The process ended before its answer."""
+
+
 def child_environment(
     environ: Mapping[str, str], base_url: str | None, key: str | None
 ) -> dict[str, str]:
@@ -102,7 +106,12 @@ class Child:
             raise SourceError(f"the wandb client was busy for {within_s:.0f} s; it is asked again")
         try:
             for left in (1, 0):
-                answer = self._attempt(what, details, until)
+                try:
+                    answer = self._attempt(what, details, until)
+                except _Died as died:
+                    if left and not self._closed:
+                        continue
+                    raise SourceError("the wandb client died; it is started again") from died
                 error = answer.get("error")
                 if answer.get("lost") or answer.get("memory", 0) > MOST_MEMORY:
                     self._end()
@@ -150,7 +159,7 @@ class Child:
                 raise SourceError(
                     "the wandb client gave no answer in time and was ended; it is started again"
                 ) from error
-            raise SourceError("the wandb client died; it is started again") from error
+            raise _Died from error
 
     def _start(self) -> None:
         if self._closed:

@@ -80,11 +80,12 @@ class _Client:
 
     def __init__(self) -> None:
         self._api: Any = None
+        self._had_helper = False
+        """The client started its helper process, without which it answers nothing any more."""
         self._scans: OrderedDict[tuple[str, str], _Scan] = OrderedDict()
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Do what is asked; a failure is an answer like any other."""
-        had_helper = bool(_helpers())
         try:
             if self._api is None:
                 self._api = _api()
@@ -95,7 +96,9 @@ class _Client:
             return self._scan(**request["with"])
         # The client raises what it likes, and the caller has to hear of all of it.
         except Exception as error:
-            return {"error": _told(error), "lost": had_helper and not _helpers()}
+            return {"error": _told(error), "lost": self._had_helper and not _helpers()}
+        finally:
+            self._had_helper = self._had_helper or bool(_helpers())
 
     def _hello(self) -> dict[str, Any]:
         import wandb
