@@ -12,14 +12,14 @@ import threading
 import time
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import urlencode
 
 import orjson
 import urllib3
 from urllib3.exceptions import HTTPError, MaxRetryError, SSLError
 
 from wtwin_adapters.mlflow_login import Login
+from wtwin_adapters.pools import pool_for
 from wtwin_watch.errors import SourceError
 from wtwin_watch.protocols import Clock
 from wtwin_watch.secrets import shown_url
@@ -32,6 +32,7 @@ MAX_ANSWER = 64 << 20
 """A longer answer isn't read, bytes."""
 _CONNECT_S = 5.0
 _CHUNK = 1 << 16
+_CONNECTIONS = 4
 _SAID = 200
 _LONGEST_REST_S = 300.0
 
@@ -182,11 +183,7 @@ def _told(content: bytes) -> str:
 
 
 def _pool(login: Login) -> urllib3.PoolManager:
-    """Make a pool, through the proxy that the environment names for this host, if any."""
-    given: dict[str, Any] = {
-        "maxsize": 4,
-        "cert_reqs": "CERT_REQUIRED" if login.verify else "CERT_NONE",
-    }
+    given: dict[str, Any] = {"cert_reqs": "CERT_REQUIRED" if login.verify else "CERT_NONE"}
     if login.ca:
         given["ca_cert_dir" if os.path.isdir(login.ca) else "ca_certs"] = login.ca
     if login.cert:
@@ -194,11 +191,4 @@ def _pool(login: Login) -> urllib3.PoolManager:
     if not login.verify:
         # It is said in the settings; urllib3 would say it with every request.
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-    parts = urlsplit(login.url)
-    host = parts.hostname or ""
-    proxy = None if proxy_bypass(host) else getproxies().get(parts.scheme)
-    if proxy is None or host in {"localhost", "127.0.0.1", "::1"}:
-        return urllib3.PoolManager(**given)
-    user = urllib3.util.parse_url(proxy).auth
-    auth = urllib3.make_headers(proxy_basic_auth=user) if user else None
-    return urllib3.ProxyManager(proxy, proxy_headers=auth, **given)
+    return pool_for(login.url, _CONNECTIONS, **given)

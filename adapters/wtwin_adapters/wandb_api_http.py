@@ -5,15 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import time
-import urllib.request
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 import urllib3
 from urllib3.exceptions import HTTPError
 
+from wtwin_adapters.pools import pool_for
 from wtwin_adapters.wandb_api_budget import Budget
 from wtwin_watch.errors import SourceError
 from wtwin_watch.secrets import shown_url
@@ -49,7 +48,7 @@ class GraphQL:
             "Accept-Encoding": "gzip",
             "User-Agent": "wtwin-watch",
         }
-        self._pool = _pool(base_url)
+        self._pool = pool_for(base_url, _CONNECTIONS)
 
     def ask(self, operation: str, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
         """Send a query, and give the ``data`` of its answer.
@@ -144,14 +143,6 @@ def refused(shown: str, status: int | None, rest_s: float = 0.0, text: str = "")
     if status is not None:
         return SourceError(f"W&B at {shown} answered HTTP {status}; check base_url")
     return SourceError(f"W&B at {shown} can't be read: {text}")
-
-
-def _pool(base_url: str) -> urllib3.PoolManager:
-    parts = urlsplit(base_url)
-    proxy = urllib.request.getproxies().get(parts.scheme)
-    if proxy and not urllib.request.proxy_bypass(parts.hostname or ""):
-        return urllib3.ProxyManager(proxy, maxsize=_CONNECTIONS)
-    return urllib3.PoolManager(maxsize=_CONNECTIONS)
 
 
 def _first_error(errors: Any) -> str:
