@@ -13,7 +13,7 @@ from pydantic import ConfigDict, SecretStr, field_validator
 from wtwin_notifiers.deadline import Deadline
 from wtwin_notifiers.posting import Post
 from wtwin_notifiers.text import block, line, shorten
-from wtwin_notifiers.urls import encrypted_url, http_url
+from wtwin_notifiers.urls import check_bare_url, http_url
 from wtwin_notifiers.webhook_body import timestamp
 from wtwin_watch import protocols
 from wtwin_watch.model import Event, Notification, Receipt, Severity
@@ -57,10 +57,7 @@ class PagerDutyOptions(protocols.Options):
     @field_validator("url")
     @classmethod
     def _url_is_an_address(cls, url: str) -> str:
-        parts = encrypted_url(url)
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise ValueError("url has no user, password, query or fragment")
-        return url
+        return check_bare_url("url", url)
 
 
 class PagerDutyNotifier:

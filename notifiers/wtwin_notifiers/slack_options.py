@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from wtwin_notifiers.urls import encrypted_url
+from wtwin_notifiers.urls import check_bare_url, encrypted_url
 from wtwin_watch import protocols
 from wtwin_watch.model import Severity
 from wtwin_watch.secrets import Secret
@@ -50,10 +50,7 @@ class SlackOptions(protocols.Options):
     @field_validator("api_url")
     @classmethod
     def _api_url_is_an_address(cls, api_url: str) -> str:
-        parts = encrypted_url(api_url)
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise ValueError("api_url has no user, password, query or fragment")
-        return api_url
+        return check_bare_url("api_url", api_url)
 
     @model_validator(mode="after")
     def _one_way_to_send(self) -> SlackOptions:

@@ -40,3 +40,11 @@ def encrypted_url(url: str) -> SplitResult:
     if parts.scheme != "https" and not loopback(parts):
         raise ValueError("http:// is only for this very machine; use https://")
     return parts
+
+
+def check_bare_url(key: str, url: str) -> str:
+    """Return an encrypted URL that holds no secret. Raises ValueError, naming the ``key`` of the setting."""
+    parts = encrypted_url(url)
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(f"{key} has no user, password, query or fragment")
+    return url
