@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from wtwin_watch.model import Detection, Family, Severity
 from wtwin_watch.monitor.grad_norm import GradNormRule
 from wtwin_watch.monitor.missing import MissingRule
@@ -27,17 +29,8 @@ def nonfinite(rule: NonFiniteRule, began: bool, step: float, value: float) -> De
             f"Loss has been finite for {RESOLVED_AFTER} points in a row; it was NaN or infinite in"
             f" {rule.bad_points} points from step {step_text(rule.onset)} to {step_text(rule.last_bad)}."
         )
-    return Detection(
-        family=Family.NONFINITE,
-        kind="nonfinite",
-        active=began,
-        severity=Severity.CRITICAL,
-        summary=summary,
-        detector=RULE,
-        step=step,
-        onset_step=rule.onset,
-        last_healthy_step=rule.last_healthy,
-        observed=finite(value),
+    return _found(
+        Family.NONFINITE, "nonfinite", Severity.CRITICAL, rule, began, summary, step, value
     )
 
 
@@ -51,18 +44,7 @@ def zero(rule: ZeroRule, began: bool, step: float, value: float) -> Detection:
         )
     else:
         summary = f"Loss is {value:.4g}, no longer exactly 0; it had been since step {since}."
-    return Detection(
-        family=Family.LOSS,
-        kind="zero",
-        active=began,
-        severity=Severity.CRITICAL,
-        summary=summary,
-        detector=RULE,
-        step=step,
-        onset_step=rule.onset,
-        last_healthy_step=rule.last_healthy,
-        observed=finite(value),
-    )
+    return _found(Family.LOSS, "zero", Severity.CRITICAL, rule, began, summary, step, value)
 
 
 def missing(rule: MissingRule, began: bool, step: float) -> Detection:
@@ -96,17 +78,8 @@ def grad_norm(rule: GradNormRule, began: bool, step: float, value: float) -> Det
             f"Gradient norm has been finite for {RESOLVED_AFTER} points in a row; it had not been since"
             f" step {since}."
         )
-    return Detection(
-        family=Family.NONFINITE,
-        kind="grad_nonfinite",
-        active=began,
-        severity=Severity.WARNING,
-        summary=summary,
-        detector=RULE,
-        step=step,
-        onset_step=rule.onset,
-        last_healthy_step=rule.last_healthy,
-        observed=finite(value),
+    return _found(
+        Family.NONFINITE, "grad_nonfinite", Severity.WARNING, rule, began, summary, step, value
     )
 
 
@@ -123,16 +96,50 @@ def throughput(rule: ThroughputRule, began: bool, step: float) -> Detection:
             f"Throughput has been {rule.now:.4g} for so long that it is taken as usual from here on; before"
             f" step {since} it was {rule.level:.4g}."
         )
+    return _found(
+        Family.PROGRESS,
+        "throughput_drop",
+        Severity.WARNING,
+        rule,
+        began,
+        summary,
+        step,
+        rule.now,
+        expected=rule.level,
+    )
+
+
+class _Rule(Protocol):
+    """What a rule remembers of the stretch that it has found."""
+
+    @property
+    def onset(self) -> float | None: ...
+
+    @property
+    def last_healthy(self) -> float | None: ...
+
+
+def _found(
+    family: Family,
+    kind: str,
+    severity: Severity,
+    rule: _Rule,
+    began: bool,
+    summary: str,
+    step: float,
+    observed: float,
+    expected: float | None = None,
+) -> Detection:
     return Detection(
-        family=Family.PROGRESS,
-        kind="throughput_drop",
+        family=family,
+        kind=kind,
         active=began,
-        severity=Severity.WARNING,
+        severity=severity,
         summary=summary,
         detector=RULE,
         step=step,
         onset_step=rule.onset,
         last_healthy_step=rule.last_healthy,
-        observed=finite(rule.now),
-        expected=finite(rule.level),
+        observed=finite(observed),
+        expected=finite(expected),
     )
