@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 PYTHIA = "runs/pythia_clean_143k_full.csv.gz"
-PYTHIA_CLEAN = 62_000
-"""The siblings of the Pythia run really rise later on; up to here they are clean."""
 
 
 def shared() -> Path | None:
@@ -82,7 +80,6 @@ def bound(gamma: float, sigma: float, delta: float, duration: float) -> float:
     return duration + 2.0 * sigma**2 * rest / delta**2
 
 
-FAMILIES = ("white", "mild", "hard")
 SCHEDULES = ("const", "cosine", "cosine0", "linear", "wsd", "wsdexp", "step", "staircase")
 
 

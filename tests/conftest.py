@@ -6,6 +6,7 @@ from tests.support.command_line import logging_as_before, no_settings, wtwin_wat
 from tests.support.counts import pytest_terminal_summary
 from tests.support.mlflow_fixtures import mlflow_here, mlflow_pair
 from tests.support.process import program
+from tests.support.state import state_path, store
 from tests.support.toys import toy_adapter
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
     "no_settings",
     "program",
     "pytest_terminal_summary",
+    "state_path",
+    "store",
     "toy_adapter",
     "wtwin_watch",
 ]

@@ -7,41 +7,28 @@ from tests.support.command_line import CommandLine
 from tests.support.records import make_alert, make_checkpoint, make_entry
 from wtwin_watch.alerting.lifecycle import Reason, Transition
 from wtwin_watch.model import AlertState, Event
-from wtwin_watch.store import Checkpoint, Store, database
+from wtwin_watch.store import Checkpoint, Store
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "state.db"
-
-
-@pytest.fixture
-def store(path: Path):
-    store = Store(database.database_url(str(path)))
-    store.claim(2e9)
-    yield store
-    store.close()
-
-
-def test_the_latest_alert_comes_first(wtwin_watch: CommandLine, path: Path, store: Store):
+def test_the_latest_alert_comes_first(wtwin_watch: CommandLine, state_path: Path, store: Store):
     store.save([make_checkpoint(alert=make_alert("old-1", started_at=1000.0))], 2e9)
     over = make_alert("new-1", started_at=2000.0, state=AlertState.RESOLVED, outcome="well again")
     store.save([make_checkpoint(alert=over)], 2e9)
 
-    done = wtwin_watch("alerts", "--state", path)
+    done = wtwin_watch("alerts", "--state", state_path)
 
     assert (done.code, done.err) == (0, "")
     first, second = done.out.splitlines()
     assert first.startswith("new-1  resolved  warning  drift  a  ")
     assert first.endswith("well again")
     assert second.startswith("old-1  firing    warning  drift  a  ")
-    [only] = wtwin_watch("alerts", "--open", "--state", path, "--json").json
+    [only] = wtwin_watch("alerts", "--open", "--state", state_path, "--json").json
     assert (only["id"], only["name"], only["detection"]["observed"]) == ("old-1", "a", 1.9)
-    assert len(wtwin_watch("alerts", "--most", "1", "--state", path, "--json").json) == 1
+    assert len(wtwin_watch("alerts", "--most", "1", "--state", state_path, "--json").json) == 1
 
 
 def test_the_story_of_an_alert_says_why_it_fired_and_who_was_told(
-    wtwin_watch: CommandLine, path: Path, store: Store
+    wtwin_watch: CommandLine, state_path: Path, store: Store
 ):
     alert = make_alert("alert-1")
     store.save([make_checkpoint(make_entry("n1", "team", alert=alert), alert=alert)], 2e9)
@@ -49,7 +36,7 @@ def test_the_story_of_an_alert_says_why_it_fired_and_who_was_told(
     ended = Transition(over, Reason.ENDED, 1600.0, Event.RESOLVED)
     store.save([Checkpoint(None, (ended,), ())], 2e9)
 
-    done = wtwin_watch("alerts", "show", "alert", "--state", path)
+    done = wtwin_watch("alerts", "show", "alert", "--state", state_path)
 
     assert done.code == 0
     assert "what               the loss is 0.40 above its forecast" in done.out
@@ -57,17 +44,19 @@ def test_the_story_of_an_alert_says_why_it_fired_and_who_was_told(
     assert "firing    started  told: firing" in done.out
     assert "resolved  ended    told: resolved  it is back at its trend" in done.out
     assert "team  firing  waiting  0 attempts" in done.out
-    [story] = wtwin_watch("alerts", "show", "alert-1", "--state", path, "--json").json
+    [story] = wtwin_watch("alerts", "show", "alert-1", "--state", state_path, "--json").json
     assert [change["reason"] for change in story["changes"]] == ["started", "ended"]
     assert [(told["receiver"], told["state"]) for told in story["told"]] == [("team", "waiting")]
 
 
-def test_an_alert_nobody_was_told_of_says_so(wtwin_watch: CommandLine, path: Path, store: Store):
+def test_an_alert_nobody_was_told_of_says_so(
+    wtwin_watch: CommandLine, state_path: Path, store: Store
+):
     alert = make_alert("alert-1", quiet=True)
     history = Transition(alert, Reason.HISTORY, 1000.0)
     store.save([Checkpoint(None, (history,), ())], 2e9)
 
-    done = wtwin_watch("alerts", "show", "alert-1", "--state", path)
+    done = wtwin_watch("alerts", "show", "alert-1", "--state", state_path)
 
     assert "history before first sight  nobody told" in done.out
     assert done.out.endswith("who was told\n  nobody\n")
@@ -83,15 +72,15 @@ def test_an_alert_nobody_was_told_of_says_so(wtwin_watch: CommandLine, path: Pat
     ],
 )
 def test_what_is_asked_wrongly_is_exit_code_2(
-    wtwin_watch: CommandLine, path: Path, store: Store, arguments: list[str], why: str
+    wtwin_watch: CommandLine, state_path: Path, store: Store, arguments: list[str], why: str
 ):
     store.save([make_checkpoint(alert=make_alert(f"alert-{n}")) for n in (1, 2)], 2e9)
 
-    done = wtwin_watch("alerts", *arguments, "--state", path)
+    done = wtwin_watch("alerts", *arguments, "--state", state_path)
 
     assert done.code == 2
     assert why in done.err
 
 
-def test_there_are_no_alerts_without_a_state(wtwin_watch: CommandLine, path: Path):
-    assert wtwin_watch("alerts", "--state", path).code == 69
+def test_there_are_no_alerts_without_a_state(wtwin_watch: CommandLine, state_path: Path):
+    assert wtwin_watch("alerts", "--state", state_path).code == 69
