@@ -70,9 +70,9 @@ def test_a_run_that_fails_again_and_again_is_set_aside_and_the_others_go_on(worl
     world.source.log("poisoned", LOSSES)
     world.source.broken["poisoned"] = SourceError("the record is broken")
     world.settle()
-    fail_again_and_again(world)
+    fail_again_and_again(world, SET_ASIDE_AFTER - 1)
     tried = len(world.source.tried)
-    world.pass_time(600.0)
+    world.pass_time(600.0)  # chance takes up to half of ASIDE_S away
 
     assert world.source.tried[tried:].count("poisoned") == 0
     error = status(world).sources[0].error
