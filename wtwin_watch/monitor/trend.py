@@ -24,7 +24,9 @@ from wtwin_watch.monitor.points import FAST_AFTER
 from wtwin_watch.monitor.stagnation import stagnates
 from wtwin_watch.monitor.wtwin import WTwinState
 
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
+READ_VERSIONS = (2, SNAPSHOT_VERSION)
+"""In the former one the sums of blocks began with nothing."""
 LONG_ROW = 8
 """Rows of so many repetitions are looked at one by one."""
 STATE_DTYPE = np.dtype(
@@ -315,10 +317,10 @@ class TrendMonitor(Judging):
         ``settings`` replace stored constructor arguments of the same name; what was learned stays.
         Raises `SnapshotError` for a form this version doesn't read.
         """
-        if snapshot.get("version") != SNAPSHOT_VERSION:
+        if snapshot.get("version") not in READ_VERSIONS:
             raise SnapshotError(
                 f"a trend snapshot of version {snapshot.get('version')!r} can't be read;"
-                f" this program reads version {SNAPSHOT_VERSION}"
+                f" this program reads versions {READ_VERSIONS[0]} and {READ_VERSIONS[1]}"
             )
         try:
             monitor = cls(**{**snapshot["settings"], **(settings or {})})
