@@ -21,6 +21,7 @@ import sqlalchemy as sa
 import structlog
 
 from wtwin_watch.alerting.lifecycle import Policy
+from wtwin_watch.alerting.telling import everybody
 from wtwin_watch.clock import SystemClock
 from wtwin_watch.errors import OwnershipLost, StateDamaged, StoreError
 from wtwin_watch.ingest.engine import Engine
@@ -122,7 +123,7 @@ class Daemon:
         self._engine = Engine(
             store=store,
             clock=clock,
-            receivers=[r.name for r in receivers],
+            telling=everybody(*(r.name for r in receivers)),
             detector=settings.detector.options(),
             policy=Policy(settings.alerts.for_s, settings.alerts.cooldown_s),
             patience=_patience(settings.alerts),
