@@ -21,7 +21,8 @@ import sqlalchemy as sa
 import structlog
 
 from wtwin_watch.alerting.lifecycle import Policy
-from wtwin_watch.alerting.telling import everybody
+from wtwin_watch.alerting.routing import Recipient, Routing
+from wtwin_watch.alerting.telling import Telling, Timing
 from wtwin_watch.clock import SystemClock
 from wtwin_watch.errors import OwnershipLost, StateDamaged, StoreError
 from wtwin_watch.ingest.engine import Engine
@@ -123,7 +124,7 @@ class Daemon:
         self._engine = Engine(
             store=store,
             clock=clock,
-            telling=everybody(*(r.name for r in receivers)),
+            telling=_telling(settings, receivers),
             detector=settings.detector.options(),
             policy=Policy(settings.alerts.for_s, settings.alerts.cooldown_s),
             patience=_patience(settings.alerts),
@@ -261,6 +262,21 @@ def _patience(alerts: AlertSettings) -> Patience:
     )
 
 
+def _telling(settings: Settings, receivers: Sequence[ReceiverSettings]) -> Telling:
+    alerts = settings.alerts
+    timing = Timing(
+        wait_s=alerts.group_wait_s,
+        interval_s=alerts.group_interval_s,
+        window_s=alerts.group_window_s,
+        repeat_s=alerts.repeat_s,
+    )
+    recipients = tuple(r.recipient for r in receivers)
+    # Routes name configured receivers; whoever stands in for them, in a dry run, is told of everything.
+    routed = receivers == settings.receivers
+    routing = settings.routing if routed else Routing((), tuple(r.name for r in receivers))
+    return Telling(recipients, routing, timing)
+
+
 def _plan(source: SourceSettings) -> SourcePlan:
     table = source.table
     return SourcePlan(
@@ -298,7 +314,8 @@ def _receivers(settings: Settings, options: RunOptions) -> Sequence[ReceiverSett
         return settings.receivers
     terminal: Options = load_notifier("terminal").Options()
     log.info("dry run: alerts are shown in this terminal alone")
-    return [ReceiverSettings("terminal", "terminal", terminal, origin="--dry-run")]
+    recipient = Recipient("terminal")
+    return [ReceiverSettings("terminal", "terminal", terminal, "--dry-run", recipient)]
 
 
 @contextmanager

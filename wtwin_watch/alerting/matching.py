@@ -76,11 +76,11 @@ def parse(text: str) -> tuple[Matcher, ...]:
 
 
 def labels_of(alert: Alert, run: Run) -> Labels:
-    """The labels of an alert of ``run``."""
+    """The labels of an alert of ``run``; one about a source has no run, and so no name of one."""
     return {
         "source": (alert.run.source,),
         "project": (run.project,),
-        "run": (run.name,),
+        "run": (run.name if alert.run.run else "",),
         "group": (run.group or "",),
         "tag": run.tags,
         "family": (alert.family.value,),
