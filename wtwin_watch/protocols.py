@@ -202,7 +202,7 @@ class OwningAdapter(Protocol):
 
     @staticmethod
     def owns(path: Path) -> bool:
-        """Whether the file ``path`` belongs to a run that this adapter reads, so that it is no log of its own.
+        """Whether the file ``path`` belongs to a run that this adapter reads: then it is no log by itself.
 
         Asked about the files below a folder that it recognised. Never raises.
         """
