@@ -200,4 +200,5 @@ def test_the_schema_is_printed(wtwin_watch: CommandLine):
         "detector",
         "source",
         "receiver",
+        "route",
     }
