@@ -74,7 +74,8 @@ class Server:
     def _request(self, method: str, path: str, body: bytes | None, within_s: float) -> bytes:
         left_s = self._rest_until - self._clock.monotonic()
         if left_s > 0:
-            raise SourceError(f"{self._where} asked to be left alone, for {left_s:.0f} s more")
+            text = f"{self._where} asked to be left alone, for {left_s:.0f} s more"
+            raise SourceError(text, retry_after_s=left_s)
         until = time.monotonic() + within_s
         headers = {"user-agent": "wtwin-watch", "accept-encoding": "gzip", **self._login.headers()}
         if body is not None:
@@ -142,7 +143,8 @@ class Server:
                 f"{self._where}: its certificate isn't accepted; name its authority's in"
                 " MLFLOW_TRACKING_SERVER_CERT_PATH"
             )
-        if isinstance(cause, urllib3.exceptions.TimeoutError):
+        refused = isinstance(cause, urllib3.exceptions.NewConnectionError)  # a timeout by its class
+        if isinstance(cause, urllib3.exceptions.TimeoutError) and not refused:
             return SourceError(
                 f"{self._where} doesn't answer in time; see whether it is overloaded"
             )
@@ -168,6 +170,7 @@ class Server:
             with contextlib.suppress(ValueError), self._lock:
                 rest_s = min(float(headers.get("retry-after", "0")), _LONGEST_REST_S)
                 self._rest_until = max(self._rest_until, self._clock.monotonic() + rest_s)
+                return SourceError(said, retry_after_s=rest_s)
         return SourceError(said)
 
 
