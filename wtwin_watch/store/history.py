@@ -23,6 +23,16 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Decided:
+    """One decision about telling people of an alert, and why. ``receiver`` empty: all of them."""
+
+    at: float
+    receiver: str
+    decision: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """One notification about an alert: waiting, sent, parked or dropped. Times in unix seconds."""
 
@@ -44,6 +54,7 @@ class Story:
     """As it was last listed; None where it is forgotten."""
     changes: tuple[Change, ...]
     told: tuple[Told, ...]
+    decisions: tuple[Decided, ...] = ()
 
 
 def read_alerts(state: str, *, open_only: bool, most: int) -> list[Story]:
@@ -68,7 +79,11 @@ def read_story(state: str, id_: str) -> Story:
             raise UsageError(f"{id_}: {why}; 'wtwin-watch alerts' lists them")
         alert = codec.load_alert(found[0])
         return Story(
-            alert, _run(connection, alert), _changes(connection, alert), _told(connection, alert)
+            alert,
+            _run(connection, alert),
+            _changes(connection, alert),
+            _told(connection, alert),
+            _decided(connection, alert),
         )
 
 
@@ -84,6 +99,13 @@ def _changes(connection: sa.Connection, alert: Alert) -> tuple[Change, ...]:
     query = sa.select(t.at, t.state, t.reason, t.event, t.summary).order_by(t.seq)
     rows = connection.execute(query.where(t.alert_id == alert.id))
     return tuple(Change(*row) for row in rows)
+
+
+def _decided(connection: sa.Connection, alert: Alert) -> tuple[Decided, ...]:
+    t = tables.decisions.c
+    query = sa.select(t.at, t.receiver, t.decision, t.text).order_by(t.seq)
+    rows = connection.execute(query.where(t.alert_id == alert.id))
+    return tuple(Decided(*row) for row in rows)
 
 
 def _told(connection: sa.Connection, alert: Alert) -> tuple[Told, ...]:
