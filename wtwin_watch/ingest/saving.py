@@ -14,7 +14,7 @@ from wtwin_watch.ingest.stored import record_of
 from wtwin_watch.ingest.watched import WatchedRun
 from wtwin_watch.model import Run
 from wtwin_watch.protocols import Clock
-from wtwin_watch.store import Checkpoint, OutboxEntry, Store
+from wtwin_watch.store import Answer, Checkpoint, OutboxEntry, Store
 
 log = structlog.get_logger("wtwin_watch.ingest")
 
@@ -45,10 +45,11 @@ class Saver:
         run: WatchedRun | None = None,
         *,
         resting: bool = False,
+        answers: Sequence[Answer] = (),
     ) -> None:
         """Queue what changed ``about`` a run, with where it stands; a source has no ``run``.
 
-        ``resting``: the run is not kept in memory from here on.
+        ``resting``: the run is not kept in memory from here on. ``answers``: to those who asked for it.
         """
         now = self._clock.time()
         entries = []
@@ -72,7 +73,11 @@ class Saver:
             record = replace(record_of(run), resting=resting)
             checkpoint = replace(checkpoint, record=record, happened=tuple(run.happened))
             run.happened = []
-        self._unsaved.append((run, checkpoint))
+        self._unsaved.append((run, replace(checkpoint, answers=tuple(answers))))
+
+    def refuse(self, answer: Answer) -> None:
+        """Queue an answer that changes nothing."""
+        self._unsaved.append((None, Checkpoint(answers=(answer,))))
 
     def write(self) -> None:
         """Write what is queued.
@@ -107,7 +112,8 @@ class Saver:
 def _must_be_kept(checkpoint: Checkpoint) -> bool:
     """Whether nobody else has what is in it: a run that only moved is saved again."""
     resting = checkpoint.record is not None and checkpoint.record.resting
-    return bool(checkpoint.transitions or checkpoint.happened or resting)
+    asked = checkpoint.answers
+    return bool(checkpoint.transitions or checkpoint.happened or resting or asked)
 
 
 def new_id() -> str:

@@ -45,6 +45,12 @@ def save_checkpoint(connection: sa.Connection, checkpoint: Checkpoint, now: floa
         connection.execute(sa.insert(tables.timeline).values(**values))
     for transition in checkpoint.transitions:
         _save_transition(connection, transition)
+    for answer in checkpoint.answers:
+        connection.execute(
+            sa.update(tables.requests)
+            .where(tables.requests.c.seq == answer.seq)
+            .values(done_at=now, outcome=answer.outcome, refused=answer.refused)
+        )
     for entry in checkpoint.notifications:
         known = sa.select(tables.outbox.c.id).where(tables.outbox.c.id == entry.id)
         if connection.execute(known).first() is not None:
