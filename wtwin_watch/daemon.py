@@ -21,6 +21,7 @@ import sqlalchemy as sa
 import structlog
 
 from wtwin_watch.alerting.lifecycle import Policy
+from wtwin_watch.alerting.routing import Recipient
 from wtwin_watch.clock import SystemClock
 from wtwin_watch.errors import OwnershipLost, StateDamaged, StoreError
 from wtwin_watch.ingest.engine import Engine
@@ -297,7 +298,8 @@ def _receivers(settings: Settings, options: RunOptions) -> Sequence[ReceiverSett
         return settings.receivers
     terminal: Options = load_notifier("terminal").Options()
     log.info("dry run: alerts are shown in this terminal alone")
-    return [ReceiverSettings("terminal", "terminal", terminal, origin="--dry-run")]
+    recipient = Recipient("terminal")
+    return [ReceiverSettings("terminal", "terminal", terminal, "--dry-run", recipient)]
 
 
 @contextmanager

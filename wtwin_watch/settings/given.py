@@ -13,6 +13,9 @@ from wtwin_watch.settings.lines import KeyPath
 from wtwin_watch.settings.mistakes import Mistakes, Place, Where
 from wtwin_watch.settings.model import Flags
 
+_EVERYTHING = {"severity": "info"}
+"""Who is named by a flag or a variable alone is told of everything: there is nothing to say less by."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -66,6 +69,11 @@ def given_receivers(
     yield from _slack(flags, environ, in_file, mistakes, notes)
 
 
+def terminal() -> Entry:
+    """The receiver where none is given: this terminal."""
+    return _entry("no receiver is given", {"notifier": "terminal", **_EVERYTHING})
+
+
 def _webhook(
     flags: Flags, environ: Mapping[str, str], in_file: Collection[str], mistakes: Mistakes
 ) -> Iterator[Entry]:
@@ -75,10 +83,15 @@ def _webhook(
     if flags.webhook is not None:
         cure = "put it into the environment variable WTWIN_WATCH_WEBHOOK_URL"
         if not _refused("--webhook", flags.webhook, mistakes, cure):
-            values = {"notifier": "webhook", "url": SecretStr(flags.webhook), **signed}
+            values = {
+                "notifier": "webhook",
+                "url": SecretStr(flags.webhook),
+                **signed,
+                **_EVERYTHING,
+            }
             yield _entry("--webhook", values, places)
     elif (url := environ.get("WTWIN_WATCH_WEBHOOK_URL")) and "webhook" not in in_file:
-        values = {"notifier": "webhook", "url": SecretStr(url), **signed}
+        values = {"notifier": "webhook", "url": SecretStr(url), **signed, **_EVERYTHING}
         yield _entry("$WTWIN_WATCH_WEBHOOK_URL", values, places)
 
 
@@ -104,13 +117,20 @@ def _slack(
             return
         if hook:
             notes.append("SLACK_WEBHOOK_URL is not used, since --slack-channel says where to post")
-        values = {"notifier": "slack", "token": SecretStr(token), "channel": channel, **api}
+        values = {
+            "notifier": "slack",
+            "token": SecretStr(token),
+            "channel": channel,
+            **api,
+            **_EVERYTHING,
+        }
         places = {"token": Place("$SLACK_BOT_TOKEN"), "api_url": Place("$SLACK_API_URL")}
         yield _entry("--slack-channel", values, places)
     elif "slack" in in_file:
         return
     elif hook:
-        yield _entry("$SLACK_WEBHOOK_URL", {"notifier": "slack", "webhook": SecretStr(hook)})
+        values = {"notifier": "slack", "webhook": SecretStr(hook), **_EVERYTHING}
+        yield _entry("$SLACK_WEBHOOK_URL", values)
     elif token:
         notes.append(
             "SLACK_BOT_TOKEN is set but no channel is named, so Slack is not told;"

@@ -304,7 +304,9 @@ class Store:
         t = tables.outbox.c
         query = (
             sa.select(tables.outbox)
-            .where(t.receiver == receiver, t.state == "waiting", t.seq.in_(_next_in_line()))
+            .where(
+                t.receiver == receiver, t.state == "waiting", t.seq.in_(_next_in_line([receiver]))
+            )
             .order_by(t.next_at, t.seq)
             .limit(1)
         )
@@ -323,7 +325,7 @@ class Store:
                 t.state == "waiting",
                 t.event == Event.FIRING.value,
                 t.next_at <= now,
-                t.seq.in_(_next_in_line()),
+                t.seq.in_(_next_in_line([receiver])),
                 t.alert_id.not_in(known),
             )
             .order_by(t.next_at, t.seq)
@@ -412,6 +414,14 @@ class Store:
             )
         )
 
+    def hasten(self, receiver: str, now: float) -> None:
+        """Let all that waits for ``receiver`` after a failure be tried at once."""
+        t = tables.outbox.c
+        query = sa.update(tables.outbox).where(
+            t.receiver == receiver, t.state == "waiting", t.attempts > 0, t.next_at > now
+        )
+        self._writer.write(lambda c: c.execute(query.values(next_at=now)))
+
     def retry_parked(self, receivers: Iterable[str], made_after: float, now: float) -> int:
         """Let what was parked for these receivers be tried again; says how many.
 
@@ -482,11 +492,12 @@ class Store:
     def due(self, receivers: Iterable[str], now: float) -> int:
         """How many notifications for ``receivers`` could be tried at once."""
         t = tables.outbox.c
+        receivers = list(receivers)
         query = sa.select(sa.func.count()).where(
             t.state == "waiting",
-            t.receiver.in_(list(receivers)),
+            t.receiver.in_(receivers),
             t.next_at <= now,
-            t.seq.in_(_next_in_line()),
+            t.seq.in_(_next_in_line(receivers)),
         )
         with self._reading() as connection:
             return connection.execute(query).scalar_one()
@@ -524,13 +535,16 @@ def _entry(row: Any) -> OutboxEntry:
     )
 
 
-def _next_in_line() -> sa.Select[tuple[int]]:
-    """Number what waits and has nothing before it for the same receiver, run and family."""
+def _next_in_line(receivers: Sequence[str]) -> sa.Select[tuple[int]]:
+    """Number what waits for these receivers and has nothing before it for the same one, run and family.
+
+    What others are owed is not looked at: one that is down for days must not slow the rest.
+    """
     t = tables.outbox.c
     about = sa.func.coalesce(tables.alerts.c.fingerprint, t.alert_id)
     return (
         sa.select(sa.func.min(t.seq))
         .join_from(tables.outbox, tables.alerts, t.alert_id == tables.alerts.c.id, isouter=True)
-        .where(t.state == "waiting")
+        .where(t.receiver.in_(receivers), t.state == "waiting")
         .group_by(t.receiver, about)
     )
