@@ -1,13 +1,14 @@
-"""What people ask about alerts: that somebody has seen one, or that its level is the new normal."""
+"""What people ask: that an alert was seen, that its level is the new normal, that some are kept quiet."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
 
 from wtwin_watch.alerting import lifecycle
+from wtwin_watch.alerting.silences import Silence
 from wtwin_watch.errors import StoreError
 from wtwin_watch.ingest.saving import Saver
 from wtwin_watch.model import Acknowledgement, Alert, Run, RunKey
@@ -28,22 +29,36 @@ OVER = "the alert is over"
 
 
 class RequestDesk:
-    """Answers requests on the engine's thread. What comes of one is saved together with its answer."""
+    """Answers requests on the engine's thread. What comes of one is saved together with its answer.
+
+    ``silence`` is given the silences that there are.
+    """
 
     def __init__(
-        self, store: Store, saver: Saver, clock: Clock, pollers: Mapping[str, Poller]
+        self,
+        store: Store,
+        saver: Saver,
+        clock: Clock,
+        pollers: Mapping[str, Poller],
+        silence: Callable[[Sequence[Silence]], None],
     ) -> None:
         self._store = store
         self._saver = saver
         self._clock = clock
         self._pollers = pollers
+        self._silence = silence
         self._answered: set[int] = set()
         """Answered, and perhaps not saved yet, so that the store still lists them."""
         self._failing = False
 
+    def heed_silences(self) -> None:
+        """Let the silences hold that there are now. Raises `StoreError`."""
+        self._silence(self._store.silences(self._clock.time()))
+
     def serve(self) -> None:
         """Take up what was asked since the last time. To be followed by writing what is to be saved."""
         try:
+            self.heed_silences()
             requests = self._store.requests()
             self._answered &= {request.seq for request in requests}
             for request in requests:
