@@ -23,6 +23,7 @@ from wtwin_watch.alerting.dispatch import Dispatcher
 from wtwin_watch.alerting.lifecycle import Policy, Reason
 from wtwin_watch.ingest.events import FileEvents
 from wtwin_watch.ingest.poller import Poller, Shared
+from wtwin_watch.ingest.requests import RequestDesk
 from wtwin_watch.ingest.saving import Saver
 from wtwin_watch.model import Alert, Family, Run
 from wtwin_watch.monitor.options import TrendOptions
@@ -79,6 +80,10 @@ class Engine:
         self._allowed = allowed
         self._next_budget = 0.0
         self._pollers: dict[str, Poller] = {}
+        self._requests = RequestDesk(
+            store, self._saver, clock, self._pollers, self._dispatcher.silence
+        )
+        self._requests.heed_silences()
         self._inbox: queue.Queue[tuple[str, Outcome | None]] = queue.Queue(QUEUE_SIZE)
         self._hints: set[str] = set()
         self._events = FileEvents()
@@ -212,6 +217,7 @@ class Engine:
         if now >= self._next_budget:
             self._next_budget = now + BUDGET_EVERY_S
             self._spend()
+        self._requests.serve()
         self._saver.advance()
         self._saver.write()
 

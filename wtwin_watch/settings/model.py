@@ -18,7 +18,7 @@ from pydantic import (
     Strict,
 )
 
-from wtwin_watch.alerting.budget import WEEK_S, parse_budget
+from wtwin_watch.alerting.budget import parse_budget
 from wtwin_watch.alerting.routing import Recipient, Routing
 from wtwin_watch.model import Severity
 from wtwin_watch.protocols import Options, SourceOptions
@@ -56,8 +56,6 @@ def _read_false_alarms(value: Any) -> Any:
     """Read a budget as how many false alarms a second; None where it is off."""
     if value is None or value == "off":
         return None
-    if isinstance(value, float):
-        return value  # the default
     if not isinstance(value, str):
         raise ValueError("should be a text such as '1 per week', or 'off'")
     return parse_budget(value)
@@ -133,7 +131,8 @@ class AlertSettings(Section):
         " 0s: never",
     )
     false_alarms: FalseAlarms = Field(
-        1.0 / WEEK_S,
+        "1 per week",
+        validate_default=True,
         description="false alarms that may be told of all that is watched, such as '1 per week'; 'off':"
         " all that detector.far allows a run. Off if left out where detector.far is given",
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from wtwin_watch.alerting.budget import Budget
+from wtwin_watch.errors import StoreError
 from wtwin_watch.model import Alert, AlertState, Run, RunKey
 from wtwin_watch.store import codec, database, owner, tables
 from wtwin_watch.store.records import Happening, SourceRecord
@@ -76,6 +77,15 @@ def read_budget(connection: sa.Connection) -> Budget | None:
     return None if fact is None else Budget(**fact)
 
 
+def find_budget(state: str) -> Budget | None:
+    """What the budget of false alarms came to for the daemon with this state; None where that isn't known."""
+    try:
+        with database.visited(state) as connection:
+            return read_budget(connection)
+    except StoreError:
+        return None
+
+
 def read_timeline(connection: sa.Connection, most: int) -> list[Happening]:
     """Read the latest entries of all runs' timelines, newest first."""
     t = tables.timeline
@@ -83,6 +93,18 @@ def read_timeline(connection: sa.Connection, most: int) -> list[Happening]:
     return [
         Happening(RunKey(row.source, row.run), row.at, row.kind, row.text, row.step) for row in rows
     ]
+
+
+def is_watched(connection: sa.Connection, now: float) -> bool:
+    """Whether a daemon owns the database now."""
+    row = connection.execute(sa.select(tables.owner)).one_or_none()
+    return row is not None and owner.is_alive(
+        codec.loads(row.holder_json) or {},
+        row.heartbeat_at,
+        now,
+        owner.this_process(),
+        owner.process_start,
+    )
 
 
 def _read(connection: sa.Connection, state: str, now: float) -> Status:
@@ -128,10 +150,7 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
     )
     return Status(
         state=state,
-        running=holder_row is not None
-        and owner.is_alive(
-            holder or {}, holder_row.heartbeat_at, now, owner.this_process(), owner.process_start
-        ),
+        running=is_watched(connection, now),
         holder=holder,
         heartbeat_at=None if holder_row is None else holder_row.heartbeat_at,
         line="" if holder_row is None else holder_row.status,
