@@ -61,7 +61,8 @@ def message(
         title = f"Resolved: {what} ({where})"
         summary = alert.outcome or "The alert is resolved."
     elif event is Event.ACKNOWLEDGED:
-        title = f"Acknowledged: {what} ({where})"
+        seen = "Acknowledged" if alert.acknowledged else "No longer acknowledged"
+        title = f"{seen}: {what} ({where})"
         summary = _acknowledged(alert.acknowledged) or detection.summary
     elif event is Event.TEST:
         title = f"Test: this is what an alert looks like ({where})"
