@@ -13,6 +13,7 @@ _WHAT = {
     Family.PROGRESS: "progress",
     Family.STATE: "state",
     Family.SOURCE: "source",
+    Family.RECEIVER: "receiver",
 }
 
 _TITLES = {
@@ -36,6 +37,7 @@ _TITLES = {
     "stagnation": "loss has stopped falling",
     "source_down": "source can't be read",
     "source_partly_down": "runs can't be read",
+    "undelivered": "notifications are refused",
 }
 
 
@@ -56,7 +58,8 @@ def message(event: Event, alert: Alert, run: Run) -> Message:
     else:
         title = f"{alert.severity.value.capitalize()}: {what} ({where})"
         summary = detection.summary
-    facts = [("Run", where), ("Source", run.key.source)]
+    about_receiver = alert.family is Family.RECEIVER
+    facts = [] if about_receiver else [("Run", where), ("Source", run.key.source)]
     if run.project:
         facts.append(("Project", run.project))
     facts += [
