@@ -174,10 +174,12 @@ class Deliverer:
             event=entry.event,
             alert=entry.alert,
             run=entry.run,
-            message=render.message(entry.event, entry.alert, entry.run),
+            message=render.message(entry.event, entry.alert, entry.run, entry.others, entry.size),
             created_at=entry.created_at,
             attempt=entry.attempts + 1,
             previous=self._store.receipt(self.receiver, entry.alert.id),
+            others=entry.others,
+            size=entry.size,
         )
 
     def _attempt(

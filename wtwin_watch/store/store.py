@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from wtwin_watch.alerting.dispatch import Remembered
 from wtwin_watch.errors import OwnershipLost, StoreError
 from wtwin_watch.model import Alert, AlertState, Event, Family, Receipt, Run, RunKey
 from wtwin_watch.store import codec, database, owner, tables, writing
@@ -21,6 +22,7 @@ from wtwin_watch.store.records import (
     RunRecord,
     SourceRecord,
 )
+from wtwin_watch.store.remembering import read_remembered
 from wtwin_watch.store.status import read_timeline
 from wtwin_watch.store.writer import Writer
 
@@ -281,6 +283,11 @@ class Store:
             lambda c: writing.upsert(c, tables.sources, {"name": record.name}, values)
         )
 
+    def remembered(self) -> Remembered:
+        """What people were being told of when the last process ended."""
+        with self._reading() as connection:
+            return read_remembered(connection)
+
     # -- outbox ----------------------------------------------------------------------------------
 
     def next_notification(self, receiver: str) -> OutboxEntry | None:
@@ -468,6 +475,8 @@ class Store:
                 .where(t.alerts.c.id.not_in(sa.select(t.outbox.c.alert_id)))
             )
             connection.execute(sa.delete(t.transitions).where(t.transitions.c.alert_id.in_(old)))
+            connection.execute(sa.delete(t.decisions).where(t.decisions.c.alert_id.in_(old)))
+            connection.execute(sa.delete(t.groups).where(t.groups.c.id.in_(old)))
             connection.execute(sa.delete(t.receipts).where(t.receipts.c.alert_id.in_(old)))
             connection.execute(sa.delete(t.alerts).where(t.alerts.c.id.in_(old)))
             connection.execute(sa.delete(t.runs).where(t.runs.c.gone_since < gone_before))
@@ -518,6 +527,8 @@ def _entry(row: Any) -> OutboxEntry:
         created_at=row.created_at,
         attempts=row.attempts,
         next_at=row.next_at,
+        others=codec.load_others(body),
+        size=body.get("size", 1),
     )
 
 
