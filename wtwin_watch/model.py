@@ -118,6 +118,7 @@ class Family(StrEnum):
     PROGRESS = "progress"
     STATE = "state"
     SOURCE = "source"
+    RECEIVER = "receiver"
 
 
 class Severity(StrEnum):
@@ -232,6 +233,7 @@ class Event(StrEnum):
     REPEATED = "repeated"
     """It fires still, and nobody has said that they have seen it."""
     ACKNOWLEDGED = "acknowledged"
+    """Somebody has seen it; or that was taken back, and the alert says nothing of it any more."""
     RESOLVED = "resolved"
     TEST = "test"
 

@@ -266,6 +266,15 @@ class Store:
                     families[alert.family] = alert
         return latest
 
+    def open_alerts(self, family: Family) -> list[Alert]:
+        """The alerts of a family that are not resolved."""
+        t = tables.alerts.c
+        query = sa.select(t.alert_json).where(
+            t.family == family.value, t.state != AlertState.RESOLVED.value
+        )
+        with self._reading() as connection:
+            return [codec.load_alert(text) for (text,) in connection.execute(query)]
+
     def save_source(self, record: SourceRecord) -> None:
         """Note how a source is doing."""
         values = {
