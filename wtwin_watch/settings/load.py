@@ -9,11 +9,12 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from wtwin_watch import logs, plugins
+from wtwin_watch.alerting.routing import Recipient
 from wtwin_watch.errors import SettingsError, UsageError
 from wtwin_watch.settings.arguments import secret_in
 from wtwin_watch.settings.asked import OWNERS, asked_detector
 from wtwin_watch.settings.files import Document, home, read_document, user_file
-from wtwin_watch.settings.given import Entry, given_receivers, given_sources
+from wtwin_watch.settings.given import Entry, given_receivers, given_sources, terminal
 from wtwin_watch.settings.lines import KeyPath
 from wtwin_watch.settings.mistakes import Mistakes, Model, Place, keys
 from wtwin_watch.settings.model import (
@@ -27,8 +28,9 @@ from wtwin_watch.settings.model import (
     SourceTable,
     secret_values,
 )
+from wtwin_watch.settings.routes import read_routing
 
-TABLES = ("state", "alerts", "detector", "source", "receiver")
+TABLES = ("state", "alerts", "detector", "source", "receiver", "route")
 
 _A_SOURCE = """\
     [[source]]
@@ -63,14 +65,24 @@ def load_settings(
     kinds = {str(entry.values.get("notifier")) for entry in receivers}
     receivers += given_receivers(flags, environ, kinds, mistakes, notes)
     if not receivers:
-        receivers = [Entry({"notifier": "terminal"}, lambda _: Place("no receiver is given"))]
+        receivers = [terminal()]
         notes.append("no receiver is given: alerts are shown on this terminal only")
+    names = _names("receiver", "notifier", receivers, mistakes)
+    routing = read_routing(
+        _entries("route", document, mistakes),
+        alerts.receivers,
+        document.place(("alerts", "receivers")),
+        names,
+        mistakes,
+        notes,
+    )
     settings = Settings(
         state=state,
         alerts=alerts,
         detector=detector,
         sources=tuple(_sources(sources, mistakes)),
-        receivers=tuple(_receivers(receivers, mistakes)),
+        receivers=tuple(_receivers(receivers, names, mistakes)),
+        routing=routing,
         file=document.path,
         notes=tuple(notes),
     )
@@ -248,8 +260,9 @@ def _sources(entries: list[Entry], mistakes: Mistakes) -> list[SourceSettings]:
     return sources
 
 
-def _receivers(entries: list[Entry], mistakes: Mistakes) -> list[ReceiverSettings]:
-    names = _names("receiver", "notifier", entries, mistakes)
+def _receivers(
+    entries: list[Entry], names: list[str], mistakes: Mistakes
+) -> list[ReceiverSettings]:
     receivers = []
     for entry, name in zip(entries, names, strict=True):
         table = _core(ReceiverTable, "receiver", entry, mistakes)
@@ -263,7 +276,10 @@ def _receivers(entries: list[Entry], mistakes: Mistakes) -> list[ReceiverSetting
             continue
         options = _options(notifier.Options, ReceiverTable, "receiver", entry, mistakes)
         if table is not None and options is not None:
-            receivers.append(ReceiverSettings(name, kind, options, entry.place.text))
+            # Who forgets alerts it isn't reminded of must be told of each by itself.
+            grouped = not hasattr(notifier, "renew") if table.group is None else table.group
+            recipient = Recipient(name, table.severity, grouped)
+            receivers.append(ReceiverSettings(name, kind, options, entry.place.text, recipient))
     return receivers
 
 

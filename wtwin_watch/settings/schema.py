@@ -15,6 +15,7 @@ from wtwin_watch.settings.model import (
     ReceiverTable,
     SourceTable,
 )
+from wtwin_watch.settings.routes import RouteTable
 
 
 def settings_schema() -> dict[str, Any]:
@@ -40,6 +41,7 @@ def settings_schema() -> dict[str, Any]:
                 "type": "array",
                 "items": {"anyOf": _kinds(plugins.NOTIFIERS, "notifier", ReceiverTable)},
             },
+            "route": {"type": "array", "items": _of(RouteTable)},
         },
     }
 
