@@ -357,7 +357,7 @@ def test_a_snapshot_of_the_former_version_goes_on_as_it_did() -> None:
     assert state is not None
     assert state.l_pred == pytest.approx(2.220892948991762)
     assert state.D == 0.0
-    assert state.T == pytest.approx(4.475025243497567)
+    assert pytest.approx(4.475025243497567) == state.T
 
 
 def test_restored_settings_may_be_replaced() -> None:
