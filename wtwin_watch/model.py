@@ -228,6 +228,8 @@ class Event(StrEnum):
     ACKNOWLEDGED = "acknowledged"
     RESOLVED = "resolved"
     TEST = "test"
+    DIGEST = "digest"
+    """What happened in some time: it is about no alert, and nobody is to be disturbed by it."""
 
 
 @dataclass(frozen=True, slots=True)

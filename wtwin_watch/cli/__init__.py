@@ -24,6 +24,7 @@ COMMANDS = {
     "check": "Check the settings, and whether every source can be read.",
     "status": "Show what a running daemon sees: runs, alerts, what isn't delivered yet.",
     "alerts": "List the latest alerts, or show why one fired and who was told.",
+    "digest": "Say what fired and what didn't in the last day or week.",
     "outbox": "List what isn't delivered yet; try it again, or drop it.",
     "test-notify": "Send a test notification to every receiver.",
 }

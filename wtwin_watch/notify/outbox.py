@@ -159,7 +159,7 @@ class Deliverer:
             event=entry.event,
             alert=entry.alert,
             run=entry.run,
-            message=render.message(entry.event, entry.alert, entry.run),
+            message=entry.message or render.message(entry.event, entry.alert, entry.run),
             created_at=entry.created_at,
             attempt=entry.attempts + 1,
             previous=self._store.receipt(self.receiver, entry.alert.id),

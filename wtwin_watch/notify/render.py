@@ -42,19 +42,19 @@ _TITLES = {
 def message(event: Event, alert: Alert, run: Run) -> Message:
     """Put ``event`` of ``alert`` into words."""
     detection = alert.detection
-    what = _what(detection.family, alert.kind)
+    subject = what(detection.family, alert.kind)
     where = run.name
     if event is Event.RESOLVED:
-        title = f"Resolved: {what} ({where})"
+        title = f"Resolved: {subject} ({where})"
         summary = alert.outcome or "The alert is resolved."
     elif event is Event.ACKNOWLEDGED:
-        title = f"Acknowledged: {what} ({where})"
+        title = f"Acknowledged: {subject} ({where})"
         summary = _acknowledged(alert.acknowledged) or detection.summary
     elif event is Event.TEST:
         title = f"Test: this is what an alert looks like ({where})"
         summary = "This is a test; nothing is wrong."
     else:
-        title = f"{alert.severity.value.capitalize()}: {what} ({where})"
+        title = f"{alert.severity.value.capitalize()}: {subject} ({where})"
         summary = detection.summary
     facts = [("Run", where), ("Source", run.key.source)]
     if run.project:
@@ -82,14 +82,15 @@ def message(event: Event, alert: Alert, run: Run) -> Message:
 
 def caption(detection: Detection, name: str) -> tuple[str, str]:
     """Say on a picture what was found, and below it in which run and how bad: two short lines."""
-    headline = f"{detection.severity.value.capitalize()}: {_what(detection.family, detection.kind)}"
+    headline = f"{detection.severity.value.capitalize()}: {what(detection.family, detection.kind)}"
     observed, expected = number(detection.observed), number(detection.expected)
     bad = f"{observed or 'no number'}, expected {expected}" if expected else ""
     excess = _excess(detection)
     return headline, " · ".join(filter(None, (bad, excess, name)))
 
 
-def _what(family: Family, kind: str) -> str:
+def what(family: Family, kind: str) -> str:
+    """Say what a kind of alert is, in a few words."""
     return _TITLES.get(kind, f"{_WHAT[family]}: {kind.replace('_', ' ')}")
 
 

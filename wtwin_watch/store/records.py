@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wtwin_watch.alerting.lifecycle import Transition
-from wtwin_watch.model import Alert, Cursor, Event, Run, RunKey
+from wtwin_watch.model import Alert, Cursor, Event, Message, Run, RunKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,8 @@ class OutboxEntry:
     created_at: float
     attempts: int = 0
     next_at: float = 0.0
+    message: Message | None = None
+    """Its words, where they don't follow from the alert."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,6 @@ def save_checkpoint(connection: sa.Connection, checkpoint: Checkpoint, now: floa
         seq = connection.execute(
             sa.select(sa.func.coalesce(sa.func.max(tables.outbox.c.seq), 0) + 1)
         ).scalar_one()
-        body = f'{{"alert":{codec.dump_record(entry.alert)},"run":{codec.dump_record(entry.run)}}}'
         connection.execute(
             sa.insert(tables.outbox).values(
                 id=entry.id,
@@ -60,7 +59,7 @@ def save_checkpoint(connection: sa.Connection, checkpoint: Checkpoint, now: floa
                 receiver=entry.receiver,
                 alert_id=entry.alert.id,
                 event=entry.event.value,
-                body_json=body,
+                body_json=codec.dump_body(entry),
                 created_at=entry.created_at,
                 state="waiting",
                 attempts=0,
