@@ -21,7 +21,8 @@ import sqlalchemy as sa
 import structlog
 
 from wtwin_watch.alerting.lifecycle import Policy
-from wtwin_watch.alerting.routing import Recipient
+from wtwin_watch.alerting.routing import Recipient, Routing
+from wtwin_watch.alerting.telling import Telling, Timing
 from wtwin_watch.clock import SystemClock
 from wtwin_watch.errors import OwnershipLost, StateDamaged, StoreError
 from wtwin_watch.ingest.engine import Engine
@@ -129,7 +130,7 @@ class Daemon:
         self._engine = Engine(
             store=store,
             clock=clock,
-            receivers=[r.name for r in receivers],
+            telling=_telling(settings, receivers),
             detector=settings.detector.options(),
             policy=Policy(settings.alerts.for_s, settings.alerts.cooldown_s),
             patience=_patience(settings.alerts),
@@ -270,6 +271,21 @@ def _patience(alerts: AlertSettings) -> Patience:
         forget_after_s=alerts.forget_after_s,
         min_steps=alerts.min_steps,
     )
+
+
+def _telling(settings: Settings, receivers: Sequence[ReceiverSettings]) -> Telling:
+    alerts = settings.alerts
+    timing = Timing(
+        wait_s=alerts.group_wait_s,
+        interval_s=alerts.group_interval_s,
+        window_s=alerts.group_window_s,
+        repeat_s=alerts.repeat_s,
+    )
+    recipients = tuple(r.recipient for r in receivers)
+    # Routes name configured receivers; whoever stands in for them, in a dry run, is told of everything.
+    routed = receivers == settings.receivers
+    routing = settings.routing if routed else Routing((), tuple(r.name for r in receivers))
+    return Telling(recipients, routing, timing)
 
 
 def _plan(source: SourceSettings) -> SourcePlan:

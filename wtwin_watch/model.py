@@ -225,11 +225,21 @@ class Event(StrEnum):
 
     FIRING = "firing"
     CHANGED = "changed"
+    REPEATED = "repeated"
+    """It fires still, and nobody has said that they have seen it."""
     ACKNOWLEDGED = "acknowledged"
     RESOLVED = "resolved"
     TEST = "test"
     DIGEST = "digest"
     """What happened in some time: it is about no alert, and nobody is to be disturbed by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """An alert that is told together with another one, and its run."""
+
+    alert: Alert
+    run: Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +269,10 @@ class Notification:
     attempt: int = 1
     previous: Mapping[str, Any] | None = None
     """The receipt of what this receiver was first sent about this alert."""
+    others: tuple[Companion, ...] = ()
+    """Alerts that are told together with it; ``alert`` then stands for all of them."""
+    size: int = 1
+    """How many alerts it is about, also where not all of them are listed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,6 +201,19 @@ class FileAdapter(Adapter, Protocol):
         ...
 
 
+@runtime_checkable
+class OwningAdapter(Protocol):
+    """A file adapter whose runs have more files than those that it reads, such as what they printed."""
+
+    @staticmethod
+    def owns(path: Path) -> bool:
+        """Whether the file ``path`` belongs to a run that this adapter reads: then it is no log by itself.
+
+        Asked about the files below a folder that it recognised. Never raises.
+        """
+        ...
+
+
 class NotifierPlugin(Protocol):
     """The class behind a kind of notifier: called with a receiver's name and its validated options."""
 

@@ -171,7 +171,7 @@ class MlflowSource:
                     for secret in (options.password, options.token)
                 )
                 who = login(options.uri, options.username, password, token)
-                self._server = Server(who, self._clock)
+                self._server = Server(who)
             return self._server
 
     def _find_experiments(self, server: Server) -> None:

@@ -124,10 +124,11 @@ class SlackNotifier:
         return Receipt({**(_first_message(answer) or {}), **self._known(notification)})
 
     def _answer(self, notification: Notification, first: Mapping[str, str]) -> Receipt:
-        """Reply in the thread; mention somebody where the alert has become graver than they were told."""
+        """Reply in the thread; mention somebody where it is graver than they know, or nobody has seen it."""
         before = (notification.previous or {}).get("severity")
         graver = before in _GRAVER.get(notification.alert.severity, ())
-        mention = self._mentioned(notification) if graver else ()
+        again = notification.event is Event.REPEATED
+        mention = self._mentioned(notification) if graver or again else ()
         payload = slack_layout.reply(notification, mention=mention)
         self._post(payload, slack_layout.metadata(notification), first["channel"], first["ts"])
         return Receipt({**(notification.previous or first), **self._known(notification)})

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wtwin_notifiers.text import encodable, shorten
-from wtwin_watch.model import Event, Notification
+from wtwin_watch.model import Companion, Event, Notification
 
 SCHEMA_VERSION = 1
 """Grows when a field changes its meaning or goes; a new field alone doesn't change it."""
@@ -82,6 +82,26 @@ def _data(notification: Notification) -> Mapping[str, Any]:
         "evidence": [_text(line) for line in seen.evidence[:_EVIDENCE]],
         "title": _text(words.title),
         "summary": _text(words.summary),
+        "size": notification.size,
+        "others": [_companion(other) for other in notification.others],
+    }
+
+
+def _companion(other: Companion) -> Mapping[str, Any]:
+    alert = other.alert
+    return {
+        "alert_id": _text(alert.id),
+        "fingerprint": alert.fingerprint,
+        "kind": _text(alert.kind),
+        "severity": str(alert.severity),
+        "state": str(alert.state),
+        "source": _text(alert.run.source),
+        "run": _text(alert.run.run),
+        "run_name": _text(other.run.name),
+        "url": _text(other.run.url),
+        "started_at": timestamp(alert.started_at),
+        "resolved_at": timestamp(alert.resolved_at),
+        "summary": _text(alert.outcome or alert.detection.summary),
     }
 
 

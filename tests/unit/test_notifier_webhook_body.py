@@ -11,7 +11,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from tests.support.notifications import HOSTILE_NAMES, STARTED, notification
 from wtwin_notifiers import webhook_body
-from wtwin_watch.model import Event
+from wtwin_watch.model import AlertState, Companion, Event, Run, RunKey
 
 # The key and the example of the Standard Webhooks specification.
 SPEC_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -132,8 +132,24 @@ def test_the_body_tells_everything_about_the_alert():
             "evidence": ["trend 7.8 sigma", "wtwin 5.1 sigma"],
             "title": "Resolved: loss drifts up (gpt-small-lr3e4)",
             "summary": "back to normal after 700 steps",
+            "size": 1,
+            "others": [],
         },
     }
+
+
+def test_what_is_told_together_is_listed():
+    given = notification()
+    run = Run(RunKey("cluster", "b2"), "other", url="https://tracker.example/run/b2")
+    alert = replace(
+        given.alert, id="alr_02", run=run.key, state=AlertState.RESOLVED, outcome="over"
+    )
+    told = data(replace(given, others=(Companion(alert, run),), size=61))
+
+    assert told["size"] == 61
+    (other,) = told["others"]
+    assert (other["alert_id"], other["run"], other["run_name"]) == ("alr_02", "b2", "other")
+    assert (other["state"], other["summary"], other["url"]) == ("resolved", "over", run.url)
 
 
 @pytest.mark.parametrize("event", Event)

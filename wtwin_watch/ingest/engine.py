@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from wtwin_watch.alerting import lifecycle
+from wtwin_watch.alerting.dispatch import Dispatcher
 from wtwin_watch.alerting.lifecycle import Policy, Reason
 from wtwin_watch.ingest.events import FileEvents
 from wtwin_watch.ingest.poller import Poller, Shared
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from wtwin_watch.alerting.telling import Telling
     from wtwin_watch.ingest.plan import Patience, SourcePlan
     from wtwin_watch.ingest.workers import Outcome
     from wtwin_watch.monitor.options import DetectorOptions
@@ -44,8 +46,8 @@ UNWATCHED = "The source is no longer watched: the settings don't name it any mor
 class Engine:
     """Brings points from the sources to the monitors, and what follows from them to the store.
 
-    ``receivers`` are the names of those who are told; ``told`` is called when there is something for
-    them in the outbox. ``once``: every source is looked at a single time. Schedules go by
+    ``telling`` says who is told of what; ``told`` is called when there is something for them in the
+    outbox. ``once``: every source is looked at a single time. Schedules go by
     ``clock.monotonic``, what is stored by ``clock.time``.
     """
 
@@ -53,7 +55,7 @@ class Engine:
         self,
         store: Store,
         clock: Clock,
-        receivers: Sequence[str],
+        telling: Telling,
         detector: DetectorOptions,
         policy: Policy,
         patience: Patience,
@@ -62,7 +64,8 @@ class Engine:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._saver = Saver(store, clock, receivers, told)
+        self._dispatcher = Dispatcher(telling, store.remembered())
+        self._saver = Saver(store, clock, self._dispatcher, told)
         self._shared = Shared(
             store, clock, self._saver, detector, policy, patience, once, self._watch_files
         )
@@ -168,6 +171,7 @@ class Engine:
         self._events.close()
         for poller in self._pollers.values():
             poller.close()
+        self._saver.advance(at_once=True)
         self._saver.write()
         for poller in self._pollers.values():
             poller.let_go()
@@ -194,6 +198,7 @@ class Engine:
         self._next_routine = now + ROUTINE_EVERY_S
         for poller in self._pollers.values():
             poller.routine(now)
+        self._saver.advance()
         self._saver.write()
 
 

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from wtwin_watch.model import Acknowledgement, Alert, Detection, Event, Family, Message, Run
+from wtwin_watch.model import (
+    Acknowledgement,
+    Alert,
+    Companion,
+    Detection,
+    Event,
+    Family,
+    Message,
+    Run,
+)
+from wtwin_watch.notify import together
 
 _WHAT = {
     Family.LOSS: "loss",
@@ -39,11 +50,13 @@ _TITLES = {
 }
 
 
-def message(event: Event, alert: Alert, run: Run) -> Message:
-    """Put ``event`` of ``alert`` into words."""
+def message(
+    event: Event, alert: Alert, run: Run, others: Sequence[Companion] = (), size: int = 1
+) -> Message:
+    """Put ``event`` of ``alert`` into words; it may stand for ``others``, ``size`` of them in all."""
     detection = alert.detection
     subject = what(detection.family, alert.kind)
-    where = run.name
+    where = together.where(run, size)
     if event is Event.RESOLVED:
         title = f"Resolved: {subject} ({where})"
         summary = alert.outcome or "The alert is resolved."
@@ -54,9 +67,16 @@ def message(event: Event, alert: Alert, run: Run) -> Message:
         title = f"Test: this is what an alert looks like ({where})"
         summary = "This is a test; nothing is wrong."
     else:
-        title = f"{alert.severity.value.capitalize()}: {subject} ({where})"
+        grave = alert.severity.value
+        how = f"Still {grave}" if event is Event.REPEATED else grave.capitalize()
+        title = f"{how}: {subject} ({where})"
         summary = detection.summary
-    facts = [("Run", where), ("Source", run.key.source)]
+        if size > 1:
+            summary += " " + together.in_common(alert, run, others, size)
+    facts = [("Run", run.name)]
+    if size > 1:
+        facts = [("Runs", together.listed(run, others, size))]
+    facts.append(("Source", run.key.source))
     if run.project:
         facts.append(("Project", run.project))
     facts += [

@@ -10,10 +10,11 @@ import orjson
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 
-from wtwin_watch.model import Alert, Message, Run
+from wtwin_watch.model import Alert, Companion, Message, Run
 from wtwin_watch.store.records import OutboxEntry, RunRecord
 
 _alert = TypeAdapter(Alert)
+_companions = TypeAdapter(tuple[Companion, ...])
 _message = TypeAdapter(Message)
 _run = TypeAdapter(Run)
 
@@ -46,9 +47,16 @@ def load_run(text: str) -> Run:
 def dump_body(entry: OutboxEntry) -> str:
     """JSON text of what a notification is about."""
     body: dict[str, Any] = {"alert": asdict(entry.alert), "run": asdict(entry.run)}
+    if entry.others:
+        body |= {"others": [asdict(other) for other in entry.others], "size": entry.size}
     if entry.message is not None:
         body["message"] = asdict(entry.message)
     return dumps(body)
+
+
+def load_others(body: dict[str, Any]) -> tuple[Companion, ...]:
+    """The companions in what `dump_body` wrote."""
+    return _companions.validate_python(body.get("others", []), strict=False)
 
 
 def load_message(body: dict[str, Any]) -> Message | None:

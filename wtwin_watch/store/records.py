@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wtwin_watch.alerting.lifecycle import Transition
-from wtwin_watch.model import Alert, Cursor, Event, Message, Run, RunKey
+from wtwin_watch.alerting.telling import Decision, GroupChange
+from wtwin_watch.model import Alert, Companion, Cursor, Event, Message, Run, RunKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +72,22 @@ class OutboxEntry:
     created_at: float
     attempts: int = 0
     next_at: float = 0.0
+    others: tuple[Companion, ...] = ()
+    size: int = 1
     message: Message | None = None
     """Its words, where they don't follow from the alert."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What is written together: one run (or none, for a source), its transitions and notifications."""
+    """What is written together: one run (or none), its transitions, and what is told because of them."""
 
     record: RunRecord | None = None
     transitions: Sequence[Transition] = ()
     notifications: Sequence[OutboxEntry] = ()
     happened: Sequence[Happening] = ()
+    decisions: Sequence[Decision] = ()
+    groups: Sequence[GroupChange] = ()
 
 
 @dataclass(frozen=True, slots=True)

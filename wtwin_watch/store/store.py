@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from wtwin_watch.alerting.dispatch import Remembered
 from wtwin_watch.errors import OwnershipLost, StoreError
 from wtwin_watch.model import Alert, AlertState, Event, Family, Receipt, Run, RunKey
 from wtwin_watch.store import codec, database, owner, tables, writing
@@ -22,6 +23,7 @@ from wtwin_watch.store.records import (
     RunRecord,
     SourceRecord,
 )
+from wtwin_watch.store.remembering import read_remembered
 from wtwin_watch.store.status import read_timeline
 from wtwin_watch.store.writer import Writer
 
@@ -273,6 +275,11 @@ class Store:
             lambda c: writing.upsert(c, tables.sources, {"name": record.name}, values)
         )
 
+    def remembered(self) -> Remembered:
+        """What people were being told of when the last process ended."""
+        with self._reading() as connection:
+            return read_remembered(connection)
+
     # -- outbox ----------------------------------------------------------------------------------
 
     def next_notification(self, receiver: str) -> OutboxEntry | None:
@@ -284,7 +291,9 @@ class Store:
         t = tables.outbox.c
         query = (
             sa.select(tables.outbox)
-            .where(t.receiver == receiver, t.state == "waiting", t.seq.in_(_next_in_line()))
+            .where(
+                t.receiver == receiver, t.state == "waiting", t.seq.in_(_next_in_line([receiver]))
+            )
             .order_by(t.next_at, t.seq)
             .limit(1)
         )
@@ -303,7 +312,7 @@ class Store:
                 t.state == "waiting",
                 t.event == Event.FIRING.value,
                 t.next_at <= now,
-                t.seq.in_(_next_in_line()),
+                t.seq.in_(_next_in_line([receiver])),
                 t.alert_id.not_in(known),
             )
             .order_by(t.next_at, t.seq)
@@ -398,6 +407,14 @@ class Store:
             )
         )
 
+    def hasten(self, receiver: str, now: float) -> None:
+        """Let all that waits for ``receiver`` after a failure be tried at once."""
+        t = tables.outbox.c
+        query = sa.update(tables.outbox).where(
+            t.receiver == receiver, t.state == "waiting", t.attempts > 0, t.next_at > now
+        )
+        self._writer.write(lambda c: c.execute(query.values(next_at=now)))
+
     def retry_parked(self, receivers: Iterable[str], made_after: float, now: float) -> int:
         """Let what was parked for these receivers be tried again; says how many.
 
@@ -456,6 +473,8 @@ class Store:
                 .where(t.alerts.c.id.not_in(sa.select(t.outbox.c.alert_id)))
             )
             connection.execute(sa.delete(t.transitions).where(t.transitions.c.alert_id.in_(old)))
+            connection.execute(sa.delete(t.decisions).where(t.decisions.c.alert_id.in_(old)))
+            connection.execute(sa.delete(t.groups).where(t.groups.c.id.in_(old)))
             connection.execute(sa.delete(t.receipts).where(t.receipts.c.alert_id.in_(old)))
             connection.execute(sa.delete(t.alerts).where(t.alerts.c.id.in_(old)))
             connection.execute(sa.delete(t.runs).where(t.runs.c.gone_since < gone_before))
@@ -466,11 +485,12 @@ class Store:
     def due(self, receivers: Iterable[str], now: float) -> int:
         """How many notifications for ``receivers`` could be tried at once."""
         t = tables.outbox.c
+        receivers = list(receivers)
         query = sa.select(sa.func.count()).where(
             t.state == "waiting",
-            t.receiver.in_(list(receivers)),
+            t.receiver.in_(receivers),
             t.next_at <= now,
-            t.seq.in_(_next_in_line()),
+            t.seq.in_(_next_in_line(receivers)),
         )
         with self._reading() as connection:
             return connection.execute(query).scalar_one()
@@ -515,17 +535,22 @@ def _entry(row: Any) -> OutboxEntry:
         created_at=row.created_at,
         attempts=row.attempts,
         next_at=row.next_at,
+        others=codec.load_others(body),
+        size=body.get("size", 1),
         message=codec.load_message(body),
     )
 
 
-def _next_in_line() -> sa.Select[tuple[int]]:
-    """Number what waits and has nothing before it for the same receiver, run and family."""
+def _next_in_line(receivers: Sequence[str]) -> sa.Select[tuple[int]]:
+    """Number what waits for these receivers and has nothing before it for the same one, run and family.
+
+    What others are owed is not looked at: one that is down for days must not slow the rest.
+    """
     t = tables.outbox.c
     about = sa.func.coalesce(tables.alerts.c.fingerprint, t.alert_id)
     return (
         sa.select(sa.func.min(t.seq))
         .join_from(tables.outbox, tables.alerts, t.alert_id == tables.alerts.c.id, isouter=True)
-        .where(t.state == "waiting")
+        .where(t.receiver.in_(receivers), t.state == "waiting")
         .group_by(t.receiver, about)
     )
