@@ -29,6 +29,7 @@ from wtwin_watch.ingest.engine import Engine
 from wtwin_watch.ingest.plan import Patience, SourcePlan
 from wtwin_watch.notify.outbox import GIVE_UP_S, Deliverer
 from wtwin_watch.notify.periodic import Digests
+from wtwin_watch.notify.refusals import Refusals
 from wtwin_watch.pictures import Pictures
 from wtwin_watch.plugins import load_adapter, load_notifier
 from wtwin_watch.protocols import Clock, Options
@@ -113,6 +114,9 @@ class Daemon:
         self._forget_after_s = settings.alerts.forget_after_s
         self._ready = False
         self._pictures = Pictures(store)
+        names = [r.name for r in receivers]
+        known = [r.name for r in (*settings.receivers, *receivers)]
+        refusals = Refusals(store, clock, names, self._wake_deliverers)
         self._deliverers = [
             Deliverer(
                 r.name,
@@ -121,11 +125,12 @@ class Daemon:
                 clock,
                 self._fail,
                 self._pictures.sent,
+                refusals,
             )
             for r in receivers
         ]
-        names = {r.name for r in receivers}
-        digests = [digest for digest in settings.digests if digest.receiver in names]
+        told = {r.name for r in receivers}
+        digests = [digest for digest in settings.digests if digest.receiver in told]
         self._digests = Digests(store, digests, clock.time())
         self._engine = Engine(
             store=store,
@@ -141,13 +146,13 @@ class Daemon:
             source = load_adapter(s.adapter)(s.name, s.options)
             self._engine.add(s.name, source, _plan(s))
         self._engine.leave_others()
+        refusals.leave_others(known)
         # What the configured ones are owed waits for them, also while a dry run tells none of them.
-        known = [r.name for r in (*settings.receivers, *receivers)]
         parked = store.park_strangers(known, clock.time())
         if parked:
             log.warning("notifications parked: their receiver is not configured", count=parked)
         now = clock.time()
-        retried = store.retry_parked([r.name for r in receivers], now - GIVE_UP_S, now)
+        retried = store.retry_parked(names, now - GIVE_UP_S, now)
         if retried:
             log.info("parked notifications are tried again", count=retried)
 

@@ -118,6 +118,7 @@ class Family(StrEnum):
     PROGRESS = "progress"
     STATE = "state"
     SOURCE = "source"
+    RECEIVER = "receiver"
 
 
 class Severity(StrEnum):

@@ -30,6 +30,7 @@ _NAMES = {
     Family.PROGRESS: "TrainingNotProgressing",
     Family.STATE: "TrainingRunFailed",
     Family.SOURCE: "TrainingSourceDown",
+    Family.RECEIVER: "TrainingAlertsUndelivered",
 }
 _TEST = "WtwinWatchTest"
 _GROUPED_BY = ("alertname", "run", "source")

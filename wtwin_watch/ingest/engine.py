@@ -22,6 +22,7 @@ from wtwin_watch.alerting.dispatch import Dispatcher
 from wtwin_watch.alerting.lifecycle import Policy, Reason
 from wtwin_watch.ingest.events import FileEvents
 from wtwin_watch.ingest.poller import Poller, Shared
+from wtwin_watch.ingest.requests import RequestDesk
 from wtwin_watch.ingest.saving import Saver
 from wtwin_watch.model import Alert, Family, Run
 from wtwin_watch.protocols import Clock, Source
@@ -71,6 +72,10 @@ class Engine:
         )
         self._once = once
         self._pollers: dict[str, Poller] = {}
+        self._requests = RequestDesk(
+            store, self._saver, clock, self._pollers, self._dispatcher.silence
+        )
+        self._requests.heed_silences()
         self._inbox: queue.Queue[tuple[str, Outcome | None]] = queue.Queue(QUEUE_SIZE)
         self._hints: set[str] = set()
         self._events = FileEvents()
@@ -198,6 +203,7 @@ class Engine:
         self._next_routine = now + ROUTINE_EVERY_S
         for poller in self._pollers.values():
             poller.routine(now)
+        self._requests.serve()
         self._saver.advance()
         self._saver.write()
 

@@ -16,7 +16,7 @@ from wtwin_watch.ingest.stored import record_of
 from wtwin_watch.ingest.watched import WatchedRun
 from wtwin_watch.model import Run
 from wtwin_watch.protocols import Clock
-from wtwin_watch.store import Checkpoint, OutboxEntry, Store
+from wtwin_watch.store import Answer, Checkpoint, OutboxEntry, Store
 
 log = structlog.get_logger("wtwin_watch.ingest")
 
@@ -46,10 +46,11 @@ class Saver:
         run: WatchedRun | None = None,
         *,
         resting: bool = False,
+        answers: Sequence[Answer] = (),
     ) -> None:
         """Queue what changed ``about`` a run, with where it stands; a source has no ``run``.
 
-        ``resting``: the run is not kept in memory from here on.
+        ``resting``: the run is not kept in memory from here on. ``answers``: to those who asked for it.
         """
         for transition in transitions:
             _say(transition, about)
@@ -59,7 +60,11 @@ class Saver:
             record = replace(record_of(run), resting=resting)
             checkpoint = replace(checkpoint, record=record, happened=tuple(run.happened))
             run.happened = []
-        self._unsaved.append((run, checkpoint))
+        self._unsaved.append((run, replace(checkpoint, answers=tuple(answers))))
+
+    def refuse(self, answer: Answer) -> None:
+        """Queue an answer that changes nothing."""
+        self._unsaved.append((None, Checkpoint(answers=(answer,))))
 
     def advance(self, *, at_once: bool = False) -> None:
         """Queue what time alone brings; ``at_once``: also what waits to be told with others."""
@@ -119,7 +124,8 @@ def _must_be_kept(checkpoint: Checkpoint) -> bool:
     """Whether nobody else has what is in it: a run that only moved is saved again."""
     resting = checkpoint.record is not None and checkpoint.record.resting
     told = checkpoint.notifications or checkpoint.decisions or checkpoint.groups
-    return bool(checkpoint.transitions or checkpoint.happened or resting or told)
+    said = told or checkpoint.answers
+    return bool(checkpoint.transitions or checkpoint.happened or resting or said)
 
 
 def new_id() -> str:

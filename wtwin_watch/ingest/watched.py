@@ -12,6 +12,7 @@ from wtwin_watch.ingest.cadence import Cadence
 from wtwin_watch.ingest.judging import Judging, Rules
 from wtwin_watch.ingest.trouble import Trouble
 from wtwin_watch.model import (
+    Acknowledgement,
     Alert,
     AlertState,
     Batch,
@@ -278,6 +279,38 @@ class WatchedRun:
         self.alerts = dict(alerts)
         self.dirty |= bool(transitions)
         return transitions
+
+    # -- what people ask -------------------------------------------------------------------------
+
+    def acknowledge(
+        self, alert_id: str, seen: Acknowledgement | None, now: float
+    ) -> list[Transition]:
+        """Note that somebody has seen an alert, or hasn't (None)."""
+        alerts, transitions = lifecycle.acknowledge(self.alerts, alert_id, seen, now)
+        self.alerts = dict(alerts)
+        self.dirty |= bool(transitions)
+        return transitions
+
+    def accept(
+        self, family: Family, outcome: str, now: float, rules: Rules
+    ) -> list[Transition] | None:
+        """Take the present level as the new normal, which ends the alert about it with ``outcome``.
+
+        None where nothing in ``family`` is a level. Where more is wrong than that, the alert goes on.
+        """
+        found = self.monitor.accept(family)
+        if found is None:
+            return None
+        self.dirty = True
+        if family in self.monitor.active:
+            return self._step(found, now, rules)
+        ended = self.close([family], outcome, Reason.ACCEPTED, now)
+        for transition in ended:
+            alert = replace(transition.alert, resolved_step=self.monitor.last_step)
+            self.alerts[family] = alert
+        return [replace(transition, alert=self.alerts[family]) for transition in ended]
+
+    # -- what time brings ------------------------------------------------------------------------
 
     def advance(self, now: float, rules: Rules) -> list[Transition]:
         """Let time fire what is pending."""

@@ -18,6 +18,7 @@ from wtwin_watch.backoff import delay_s
 from wtwin_watch.errors import DeliveryError, OwnershipLost, StoreError
 from wtwin_watch.model import Event, Notification, Receipt
 from wtwin_watch.notify import render
+from wtwin_watch.notify.refusals import Refusals
 from wtwin_watch.protocols import Clock, Coalescing, Notifier, Renewing
 from wtwin_watch.store import OutboxEntry, Store
 
@@ -73,7 +74,7 @@ class Deliverer:
     """Delivers to one receiver, in a thread of its own.
 
     ``failed`` is called where it can't go on, ``sent`` after each notification that was delivered by
-    itself.
+    itself. ``refusals`` hears what the receiver takes and what is parked.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Deliverer:
         clock: Clock,
         failed: Callable[[Exception], None],
         sent: Callable[[Notifier, Notification, Receipt], None] | None = None,
+        refusals: Refusals | None = None,
     ) -> None:
         self.receiver = receiver
         self._notifier = notifier
@@ -91,6 +93,7 @@ class Deliverer:
         self._clock = clock
         self._failed = failed
         self._sent = sent
+        self._refusals = refusals
         self._news = threading.Event()
         self._ending = threading.Event()
         self._not_before = 0.0
@@ -209,6 +212,8 @@ class Deliverer:
         if self._failures >= OUTAGE:
             self._patiently(lambda: self._store.hasten(self.receiver, self._clock.time()))
         self._failures, self._trouble = 0, None
+        if self._refusals is not None:
+            self._refusals.taken(self.receiver)
 
     def _until_reminder(self) -> float:
         if self._renewing is None:
@@ -258,6 +263,8 @@ class Deliverer:
         if retry is None:
             self._patiently(lambda: self._store.mark_parked(entry, str(error), now))
             self._log.error("notification parked", error=str(error), run=entry.run.name)
+            if self._refusals is not None:
+                self._refusals.parked(self.receiver, str(error))
             return
         self._not_before = self._clock.monotonic() + retry.hold_s
         self._patiently(lambda: self._store.mark_failed(entry, str(error), now + retry.delay_s))

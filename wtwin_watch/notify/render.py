@@ -24,6 +24,7 @@ _WHAT = {
     Family.PROGRESS: "progress",
     Family.STATE: "state",
     Family.SOURCE: "source",
+    Family.RECEIVER: "receiver",
 }
 
 _TITLES = {
@@ -47,6 +48,7 @@ _TITLES = {
     "stagnation": "loss has stopped falling",
     "source_down": "source can't be read",
     "source_partly_down": "runs can't be read",
+    "undelivered": "notifications are refused",
 }
 
 
@@ -73,10 +75,10 @@ def message(
         summary = detection.summary
         if size > 1:
             summary += " " + together.in_common(alert, run, others, size)
-    facts = [("Run", run.name)]
-    if size > 1:
-        facts = [("Runs", together.listed(run, others, size))]
-    facts.append(("Source", run.key.source))
+    facts = []
+    if alert.family is not Family.RECEIVER:
+        runs = ("Runs", together.listed(run, others, size))
+        facts = [runs if size > 1 else ("Run", run.name), ("Source", run.key.source)]
     if run.project:
         facts.append(("Project", run.project))
     facts += [

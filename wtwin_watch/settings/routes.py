@@ -27,7 +27,8 @@ class RouteTable(Section):
     match: Annotated[
         tuple[Matcher, ...], BeforeValidator(_read_match, json_schema_input_type=str)
     ] = Field(
-        (),
+        "",
+        validate_default=True,
         description="the alerts that are meant: label=value, set apart by spaces; all if left out",
     )
     receivers: ReceiverNames = Field(description="who is told of them; an empty list: nobody")

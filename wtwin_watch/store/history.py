@@ -59,17 +59,22 @@ def read_alerts(state: str, *, open_only: bool, most: int) -> list[Story]:
 
 def read_story(state: str, id_: str) -> Story:
     """All about the alert whose id begins with ``id_``. Raises `UsageError` where that is none or several."""
-    t = tables.alerts.c
-    query = sa.select(t.alert_json).where(t.id.startswith(id_, autoescape=True)).limit(2)
     with database.visited(state) as connection:
-        found = list(connection.execute(query).scalars())
-        if len(found) != 1:
-            why = "more than one alert begins so" if found else "no such alert"
-            raise UsageError(f"{id_}: {why}; 'wtwin-watch alerts' lists them")
-        alert = codec.load_alert(found[0])
+        alert = find_alert(connection, id_)
         return Story(
             alert, _run(connection, alert), _changes(connection, alert), _told(connection, alert)
         )
+
+
+def find_alert(connection: sa.Connection, id_: str) -> Alert:
+    """The alert whose id begins with ``id_``. Raises `UsageError` where that is none or several."""
+    t = tables.alerts.c
+    query = sa.select(t.alert_json).where(t.id.startswith(id_, autoescape=True)).limit(2)
+    found = list(connection.execute(query).scalars())
+    if len(found) != 1:
+        why = "more than one alert begins so" if found else "no such alert"
+        raise UsageError(f"{id_}: {why}; 'wtwin-watch alerts' lists them")
+    return codec.load_alert(found[0])
 
 
 def _run(connection: sa.Connection, alert: Alert) -> Run | None:

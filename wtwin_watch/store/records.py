@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from wtwin_watch.alerting.lifecycle import Transition
@@ -78,6 +79,36 @@ class OutboxEntry:
     """Its words, where they don't follow from the alert."""
 
 
+class Verb(StrEnum):
+    """What can be asked about an alert."""
+
+    ACKNOWLEDGE = "acknowledge"
+    UNACKNOWLEDGE = "unacknowledge"
+    ACCEPT = "accept"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What somebody asks of the daemon about an alert. Unix seconds; ``until`` ends an acknowledgement."""
+
+    seq: int
+    verb: Verb
+    alert_id: str
+    by: str
+    at: float
+    until: float | None = None
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of the request ``seq``, in words; ``refused`` where nothing was changed."""
+
+    seq: int
+    outcome: str
+    refused: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """What is written together: one run (or none), its transitions, and what is told because of them."""
@@ -86,6 +117,7 @@ class Checkpoint:
     transitions: Sequence[Transition] = ()
     notifications: Sequence[OutboxEntry] = ()
     happened: Sequence[Happening] = ()
+    answers: Sequence[Answer] = ()
     decisions: Sequence[Decision] = ()
     groups: Sequence[GroupChange] = ()
 

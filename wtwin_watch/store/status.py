@@ -75,6 +75,18 @@ def read_timeline(connection: sa.Connection, most: int) -> list[Happening]:
     ]
 
 
+def is_watched(connection: sa.Connection, now: float) -> bool:
+    """Whether a daemon owns the database now."""
+    row = connection.execute(sa.select(tables.owner)).one_or_none()
+    return row is not None and owner.is_alive(
+        codec.loads(row.holder_json) or {},
+        row.heartbeat_at,
+        now,
+        owner.this_process(),
+        owner.process_start,
+    )
+
+
 def _read(connection: sa.Connection, state: str, now: float) -> Status:
     t = tables
     holder_row = connection.execute(sa.select(t.owner)).one_or_none()
@@ -118,10 +130,7 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
     )
     return Status(
         state=state,
-        running=holder_row is not None
-        and owner.is_alive(
-            holder or {}, holder_row.heartbeat_at, now, owner.this_process(), owner.process_start
-        ),
+        running=is_watched(connection, now),
         holder=holder,
         heartbeat_at=None if holder_row is None else holder_row.heartbeat_at,
         line="" if holder_row is None else holder_row.status,

@@ -10,9 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from wtwin_watch.alerting.dispatch import Remembered
+from wtwin_watch.alerting.silences import Silence
 from wtwin_watch.errors import OwnershipLost, StoreError
 from wtwin_watch.model import Alert, AlertState, Event, Family, Receipt, Run, RunKey
-from wtwin_watch.store import codec, database, owner, tables, writing
+from wtwin_watch.store import codec, database, owner, requests, silences, tables, writing
 from wtwin_watch.store.digest import Facts, read_facts, watched_before
 from wtwin_watch.store.queue import overtaken
 from wtwin_watch.store.records import (
@@ -20,6 +21,7 @@ from wtwin_watch.store.records import (
     Happening,
     OutboxEntry,
     Progress,
+    Request,
     RunRecord,
     SourceRecord,
 )
@@ -263,6 +265,15 @@ class Store:
                     families[alert.family] = alert
         return latest
 
+    def open_alerts(self, family: Family) -> list[Alert]:
+        """The alerts of a family that are not resolved."""
+        t = tables.alerts.c
+        query = sa.select(t.alert_json).where(
+            t.family == family.value, t.state != AlertState.RESOLVED.value
+        )
+        with self._reading() as connection:
+            return [codec.load_alert(text) for (text,) in connection.execute(query)]
+
     def save_source(self, record: SourceRecord) -> None:
         """Note how a source is doing."""
         values = {
@@ -274,6 +285,25 @@ class Store:
         self._writer.write(
             lambda c: writing.upsert(c, tables.sources, {"name": record.name}, values)
         )
+
+    # -- what people ask -------------------------------------------------------------------------
+
+    def requests(self) -> list[Request]:
+        """What is asked and not answered yet, oldest first."""
+        with self._reading() as connection:
+            return requests.unanswered(connection)
+
+    def silences(self, now: float) -> list[Silence]:
+        """The silences that haven't ended at ``now``, begun or not."""
+        with self._reading() as connection:
+            return silences.load(connection, now)
+
+    def alert(self, id_: str) -> Alert | None:
+        """The alert with this id, as it was last saved."""
+        query = sa.select(tables.alerts.c.alert_json).where(tables.alerts.c.id == id_)
+        with self._reading() as connection:
+            text = connection.execute(query).scalar_one_or_none()
+        return None if text is None else codec.load_alert(text)
 
     def remembered(self) -> Remembered:
         """What people were being told of when the last process ended."""
@@ -479,6 +509,8 @@ class Store:
             connection.execute(sa.delete(t.alerts).where(t.alerts.c.id.in_(old)))
             connection.execute(sa.delete(t.runs).where(t.runs.c.gone_since < gone_before))
             connection.execute(sa.delete(t.timeline).where(t.timeline.c.at < before))
+            connection.execute(sa.delete(t.silences).where(t.silences.c.ends_at < before))
+            connection.execute(sa.delete(t.requests).where(t.requests.c.done_at < before))
 
         self._writer.write(work)
 

@@ -187,4 +187,5 @@ requests = Table(
     Column("comment", Text, nullable=False),
     Column("done_at", Double, index=True),
     Column("outcome", Text),
+    Column("refused", Boolean, nullable=False, server_default=false()),
 )

@@ -46,6 +46,12 @@ def save_checkpoint(connection: sa.Connection, checkpoint: Checkpoint, now: floa
         connection.execute(sa.insert(tables.timeline).values(**values))
     for transition in checkpoint.transitions:
         _save_transition(connection, transition)
+    for answer in checkpoint.answers:
+        connection.execute(
+            sa.update(tables.requests)
+            .where(tables.requests.c.seq == answer.seq)
+            .values(done_at=now, outcome=answer.outcome, refused=answer.refused)
+        )
     for decision in checkpoint.decisions:
         _save_decision(connection, decision)
     for change in checkpoint.groups:

@@ -49,4 +49,5 @@ def upgrade() -> None:
         sa.Column("comment", sa.Text, nullable=False),
         sa.Column("done_at", sa.Double, index=True),
         sa.Column("outcome", sa.Text),
+        sa.Column("refused", sa.Boolean, nullable=False, server_default=sa.false()),
     )
