@@ -229,6 +229,7 @@ class Event(StrEnum):
     REPEATED = "repeated"
     """It fires still, and nobody has said that they have seen it."""
     ACKNOWLEDGED = "acknowledged"
+    """Somebody has seen it; or that was taken back, and the alert says nothing of it any more."""
     RESOLVED = "resolved"
     TEST = "test"
     DIGEST = "digest"

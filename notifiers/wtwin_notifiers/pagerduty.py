@@ -88,6 +88,8 @@ class PagerDutyNotifier:
         """Trigger, acknowledge or resolve. A test opens an incident and closes it at once."""
         alerts_alone.check(notification, self.describe())
         actions = [_ACTIONS.get(notification.event, "trigger")]
+        if notification.event is Event.ACKNOWLEDGED and notification.alert.acknowledged is None:
+            actions = ["trigger"]  # it was taken back, which PagerDuty itself has no event for
         if notification.event is Event.TEST:
             actions.append("resolve")
         for action in actions:

@@ -144,7 +144,7 @@ def _sign(notification: Notification) -> str:
         return "✅"
     if notification.event is Event.TEST:
         return "🔔"
-    if notification.event is Event.ACKNOWLEDGED:
+    if notification.event is Event.ACKNOWLEDGED and notification.alert.acknowledged is not None:
         return "👀"
     if notification.event is Event.DIGEST:
         return "📋"

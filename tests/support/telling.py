@@ -71,7 +71,11 @@ class Telling:
 
     def acknowledge(self, id_, until=None):
         alert = replace(self.alerts[id_], acknowledged=Acknowledgement("sam", self.now, until))
-        self._happen(alert, self._run(alert), Reason.KIND, Event.ACKNOWLEDGED)
+        self._happen(alert, self._run(alert), Reason.ACKNOWLEDGED, Event.ACKNOWLEDGED)
+
+    def unacknowledge(self, id_):
+        alert = replace(self.alerts[id_], acknowledged=None)
+        self._happen(alert, self._run(alert), Reason.UNACKNOWLEDGED, Event.ACKNOWLEDGED)
 
     def silence(self, *silences):
         self.dispatcher.silence(silences)

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config" / "example.toml"
 SCHEMA = ROOT / "config" / "settings.schema.json"
 SHIPPED = {
-    plugins.ADAPTERS: ("csv", "mlflow", "tensorboard", "wandb-files"),
+    plugins.ADAPTERS: ("csv", "mlflow", "mlflow-files", "tensorboard", "wandb-files"),
     plugins.NOTIFIERS: ("alertmanager", "apprise", "pagerduty", "slack", "terminal", "webhook"),
 }
 

@@ -288,12 +288,13 @@ class Dispatcher:
         return [self._known[id_].alert for id_ in group.members]
 
     def _tell_who_saw(self, subject: Subject, now: float) -> None:
-        """Tell those who heard of an alert that it was seen, once all that is told with it was."""
+        """Tell those who heard of an alert that it was seen, or isn't any more, once all told with it is."""
         id_ = subject.alert.id
         for place in sorted(self._within.get(id_, ())):
             group = self._groups[place]
             living = grouping.alive(group, self._alerts(group))
-            if group.told_at is not None and all(alert.acknowledged for alert in living):
+            others = [alert for alert in living if alert.id != id_]
+            if group.told_at is not None and all(alert.acknowledged for alert in others):
                 self._tell_together(group, Event.ACKNOWLEDGED, subject.alert)
                 text = Event.ACKNOWLEDGED.value
                 self._decide(id_, now, group.receiver, Choice.TOLD, text)

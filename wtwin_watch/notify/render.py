@@ -63,7 +63,8 @@ def message(
         title = f"Resolved: {subject} ({where})"
         summary = alert.outcome or "The alert is resolved."
     elif event is Event.ACKNOWLEDGED:
-        title = f"Acknowledged: {subject} ({where})"
+        seen = "Acknowledged" if alert.acknowledged else "No longer acknowledged"
+        title = f"{seen}: {subject} ({where})"
         summary = _acknowledged(alert.acknowledged) or detection.summary
     elif event is Event.TEST:
         title = f"Test: this is what an alert looks like ({where})"

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
+from wtwin_watch.alerting.silences import Silence
 from wtwin_watch.model import Alert, AlertState, Run, RunKey
-from wtwin_watch.store import codec, database, owner, tables
+from wtwin_watch.store import codec, database, owner, silences, tables
 from wtwin_watch.store.records import Happening, SourceRecord
 
 TIMELINE = 20
@@ -52,6 +53,8 @@ class Status:
     runs: tuple[RunStatus, ...] = ()
     alerts: tuple[Alert, ...] = ()
     """Those that are open and told, newest first."""
+    silenced: Mapping[str, Silence] = field(default_factory=dict)
+    """What silences alerts now, by their ids."""
     outbox: Mapping[str, int] = field(default_factory=dict)
     """State (waiting, sent, parked) → how many notifications."""
     timeline: tuple[Happening, ...] = ()
@@ -120,6 +123,9 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
         .where(t.alerts.c.state != AlertState.RESOLVED.value, t.alerts.c.quiet.is_(False))
         .order_by(t.alerts.c.started_at.desc())
     )
+    alerts = [codec.load_alert(text) for text in connection.execute(open_).scalars()]
+    known = {run.run.key: run.run for run in runs}
+    about = [(alert, known.get(alert.run, Run(alert.run, alert.run.source))) for alert in alerts]
     counts = connection.execute(
         sa.select(t.outbox.c.state, sa.func.count()).group_by(t.outbox.c.state)
     )
@@ -136,7 +142,8 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
         line="" if holder_row is None else holder_row.status,
         sources=tuple(sources),
         runs=tuple(runs),
-        alerts=tuple(codec.load_alert(text) for text in connection.execute(open_).scalars()),
+        alerts=tuple(alerts),
+        silenced=silences.covering_now(connection, about, now),
         timeline=tuple(read_timeline(connection, TIMELINE)),
         outbox={row[0]: row[1] for row in counts},
         undelivered=tuple(tuple(row) for row in connection.execute(failed)),
