@@ -34,7 +34,13 @@ from wtwin_watch.pictures import Pictures
 from wtwin_watch.plugins import load_adapter, load_notifier
 from wtwin_watch.protocols import Clock, Options
 from wtwin_watch.sdnotify import Systemd
-from wtwin_watch.settings import AlertSettings, ReceiverSettings, Settings, SourceSettings
+from wtwin_watch.settings import (
+    AlertSettings,
+    ReceiverSettings,
+    Settings,
+    SourceSettings,
+    allowed_false_alarms,
+)
 from wtwin_watch.store import Store, database, owner
 
 log = structlog.get_logger("wtwin_watch.daemon")
@@ -141,6 +147,7 @@ class Daemon:
             patience=_patience(settings.alerts),
             told=self._wake_deliverers,
             once=once,
+            allowed=allowed_false_alarms(settings),
         )
         for s in settings.sources:
             source = load_adapter(s.adapter)(s.name, s.options)

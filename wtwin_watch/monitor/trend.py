@@ -251,6 +251,16 @@ class TrendMonitor(Judging):
         return stagnates(evidence.levels, evidence.count, evidence.block)
 
     @property
+    def rise_evidence(self) -> float | None:
+        """Evidence, in nats, that the rise which is on is none of chance's; None while there is none.
+
+        At the alert it is what the alert takes, and it grows while the excess lasts: chance alone
+        brings as much once in about exp(evidence + 1.5) points.
+        """
+        rise = self._rise
+        return None if rise is None else max(threshold(self.far), rise.evidence)
+
+    @property
     def points_needed(self) -> int:
         """How many more points it takes until there are enough; 0 when there are."""
         return max(0, FAST_AFTER + 1 - self._evidence.count)

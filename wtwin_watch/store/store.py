@@ -5,10 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import sqlalchemy as sa
 
+from wtwin_watch.alerting.budget import Budget
 from wtwin_watch.alerting.dispatch import Remembered
 from wtwin_watch.alerting.silences import Silence
 from wtwin_watch.errors import OwnershipLost, StoreError
@@ -285,6 +287,11 @@ class Store:
         self._writer.write(
             lambda c: writing.upsert(c, tables.sources, {"name": record.name}, values)
         )
+
+    def note_budget(self, budget: Budget, now: float) -> None:
+        """Note what the budget of false alarms comes to now."""
+        values = {"at": now, "fact_json": codec.dumps(asdict(budget))}
+        self._writer.write(lambda c: writing.upsert(c, tables.facts, {"name": "budget"}, values))
 
     # -- what people ask -------------------------------------------------------------------------
 
