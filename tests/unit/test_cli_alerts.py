@@ -68,9 +68,8 @@ def test_the_story_of_an_alert_says_why_nobody_was_told(
 ):
     alert = make_alert("alert-1")
     held = Decision("alert-1", 1000.0, "", Choice.SILENCED, "silence 3f2a of sam: maintenance")
-    store.save(
-        [Checkpoint(None, (Transition(alert, Reason.STARTED, 1000.0),), (), (), [held])], 2e9
-    )
+    started = Transition(alert, Reason.STARTED, 1000.0)
+    store.save([Checkpoint(transitions=[started], decisions=[held])], 2e9)
 
     done = wtwin_watch("alerts", "show", "alert-1", "--state", state_path)
 
