@@ -236,6 +236,8 @@ class Event(StrEnum):
     """Somebody has seen it; or that was taken back, and the alert says nothing of it any more."""
     RESOLVED = "resolved"
     TEST = "test"
+    DIGEST = "digest"
+    """What happened in some time: it is about no alert, and nobody is to be disturbed by it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from wtwin_watch.alerting.budget import parse_budget
+from wtwin_watch.alerting.digest import Digest
 from wtwin_watch.alerting.routing import Recipient, Routing
 from wtwin_watch.model import Severity
 from wtwin_watch.protocols import Options, SourceOptions
@@ -338,6 +339,7 @@ class Settings:
     receivers: tuple[ReceiverSettings, ...]
     routing: Routing
     """Which of the receivers are told of what."""
+    digests: tuple[Digest, ...] = ()
     file: Path | None = None
     """The settings file that was read, if any."""
     notes: tuple[str, ...] = ()
