@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wtwin_watch.model import WEIGHT, Alert, Run, Severity
+from wtwin_watch.model import WEIGHT, Alert, Family, Run, Severity
 
 LABELS = ("source", "project", "run", "group", "tag", "family", "kind", "severity")
 Labels = Mapping[str, tuple[str, ...]]
@@ -21,6 +21,10 @@ Labels = Mapping[str, tuple[str, ...]]
 
 _PART = re.compile(r"(?P<label>\w+)\s*(?P<operator>>=|!=|=~|!~|=)(?P<value>.*)", re.DOTALL)
 _LONGEST = 500
+_VALUES = {
+    "family": tuple(family.value for family in Family),
+    "severity": tuple(severity.value for severity in Severity),
+}
 
 
 class Operator(StrEnum):
@@ -55,7 +59,7 @@ class Matcher:
                 return not any(re.fullmatch(self.value, value) for value in values)
             case Operator.AT_LEAST:
                 least = WEIGHT[Severity(self.value)]
-                return any(WEIGHT[Severity(value)] >= least for value in values)
+                return any(WEIGHT[Severity(value)] >= least for value in values if value)
 
     def __str__(self) -> str:
         return f"{self.label}{self.operator}{shlex.quote(self.value)}"
@@ -73,6 +77,21 @@ def parse(text: str) -> tuple[Matcher, ...]:
     except ValueError:
         raise ValueError(f"has a quotation mark without its end: {text}") from None
     return tuple(_matcher(part) for part in parts)
+
+
+def parse_labels(text: str) -> Labels:
+    """Read the labels of an alert that is only thought of: ``project=x tag=a tag=b``.
+
+    Those left out are empty. Raises `ValueError` saying what is wrong with the text.
+    """
+    given: dict[str, tuple[str, ...]] = {}
+    for matcher in parse(text):
+        if matcher.operator is not Operator.IS:
+            raise ValueError(f"{matcher} is a condition; an alert's label is written label=value")
+        if matcher.label in given and matcher.label != "tag":
+            raise ValueError(f"an alert has one {matcher.label}, not several")
+        given[matcher.label] = (*given.get(matcher.label, ()), matcher.value)
+    return {label: given.get(label, () if label == "tag" else ("",)) for label in LABELS}
 
 
 def labels_of(alert: Alert, run: Run) -> Labels:
@@ -104,13 +123,12 @@ def _matcher(part: str) -> Matcher:
     if operator in {Operator.LIKE, Operator.UNLIKE}:
         try:
             re.compile(value)
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise ValueError(f"{value!r} is no regular expression: {error}") from None
-    graded = operator is Operator.AT_LEAST or label == "severity"
     if operator is Operator.AT_LEAST and label != "severity":
         raise ValueError(f"{part!r}: only a severity can be compared with >=")
-    if graded and operator in {Operator.IS, Operator.IS_NOT, Operator.AT_LEAST}:
-        known = [severity.value for severity in Severity]
+    if label in _VALUES and operator not in {Operator.LIKE, Operator.UNLIKE}:
+        known = _VALUES[label]
         if value not in known:
-            raise ValueError(f"{value!r} is no severity; there are {', '.join(known)}")
+            raise ValueError(f"{value!r} is no {label}; there are {', '.join(known)}")
     return Matcher(label, operator, value)

@@ -9,10 +9,12 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from wtwin_watch import logs, plugins
+from wtwin_watch.alerting.digest import Digest
 from wtwin_watch.alerting.routing import Recipient, Routing
 from wtwin_watch.errors import SettingsError, UsageError
 from wtwin_watch.settings.arguments import secret_in
 from wtwin_watch.settings.asked import OWNERS, asked_detector
+from wtwin_watch.settings.digests import read_digests
 from wtwin_watch.settings.files import Document, home, read_document, read_file, user_file
 from wtwin_watch.settings.given import Entry, given_receivers, given_sources, terminal
 from wtwin_watch.settings.lines import KeyPath
@@ -28,9 +30,9 @@ from wtwin_watch.settings.model import (
     SourceTable,
     secret_values,
 )
-from wtwin_watch.settings.routes import read_routing
+from wtwin_watch.settings.routes import read_routing, untold
 
-TABLES = ("state", "alerts", "detector", "source", "receiver", "route")
+TABLES = ("state", "alerts", "detector", "source", "receiver", "route", "digest")
 
 _A_SOURCE = """\
     [[source]]
@@ -58,7 +60,7 @@ def load_settings(
     sources = [*_entries("source", document, mistakes), *given_sources(flags, mistakes)]
     if flags.interval is not None:
         sources = [_with_interval(entry, flags.interval) for entry in sources]
-    receivers, routing = _told(document, flags, environ, alerts, mistakes, notes)
+    receivers, routing, digests = _told(document, flags, environ, alerts, mistakes, notes)
     settings = Settings(
         state=state,
         alerts=alerts,
@@ -66,6 +68,7 @@ def load_settings(
         sources=tuple(_sources(sources, mistakes)),
         receivers=receivers,
         routing=routing,
+        digests=digests,
         file=document.path,
         notes=tuple(notes),
     )
@@ -92,7 +95,7 @@ def load_told(path: Path, environ: Mapping[str, str]) -> Settings:
     _check_tables(document, mistakes)
     alerts = _section(AlertSettings, "alerts", document, {}, {}, mistakes)
     detector = _detector(document, Flags(), mistakes, notes)
-    receivers, routing = _told(document, Flags(), environ, alerts, mistakes, notes)
+    receivers, routing, digests = _told(document, Flags(), environ, alerts, mistakes, notes)
     settings = Settings(
         state="",
         alerts=alerts,
@@ -100,6 +103,7 @@ def load_told(path: Path, environ: Mapping[str, str]) -> Settings:
         sources=(),
         receivers=receivers,
         routing=routing,
+        digests=digests,
         file=document.path,
         notes=tuple(notes),
     )
@@ -285,8 +289,8 @@ def _told(
     alerts: AlertSettings,
     mistakes: Mistakes,
     notes: list[str],
-) -> tuple[tuple[ReceiverSettings, ...], Routing]:
-    """Read who is told: the receivers, and which of them of what."""
+) -> tuple[tuple[ReceiverSettings, ...], Routing, tuple[Digest, ...]]:
+    """Read who is told: the receivers, which of them of what, and the digests."""
     receivers = _entries("receiver", document, mistakes)
     kinds = {str(entry.values.get("notifier")) for entry in receivers}
     receivers += given_receivers(flags, environ, kinds, mistakes, notes)
@@ -300,9 +304,11 @@ def _told(
         document.place(("alerts", "receivers")),
         names,
         mistakes,
-        notes,
     )
-    return tuple(_receivers(receivers, names, mistakes)), routing
+    told = _receivers(receivers, names, mistakes)
+    digests = read_digests(_entries("digest", document, mistakes), names, told, mistakes)
+    notes += untold(routing, [name for name in names if name not in {d.receiver for d in digests}])
+    return tuple(told), routing, tuple(digests)
 
 
 def _receivers(
