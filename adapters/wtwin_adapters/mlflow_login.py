@@ -56,7 +56,7 @@ def check_uri(uri: str) -> str:
         return _checked(uri, parts)
     if parts.scheme in {"", "file"}:
         raise ValueError(
-            "names a folder; start `mlflow server --backend-store-uri FOLDER` on it and give its http:// URI"
+            "names a folder; a file store is watched by the adapter mlflow-files, with its path"
         )
     if "+" in parts.scheme or parts.scheme in {"sqlite", "postgresql", "mysql", "mssql"}:
         raise ValueError(

@@ -221,7 +221,7 @@ def test_a_certificate_that_is_not_there_is_an_error_that_names_the_variable(nam
 @pytest.mark.parametrize(
     ("uri", "said"),
     [
-        ("mlruns", "names a folder; start `mlflow server"),
+        ("mlruns", "names a folder; .* the adapter mlflow-files"),
         ("sqlite:///mlflow.db", "names a database"),
         ("http://me:secret@host", "holds a user or a password"),
         ("http://host/?token=1", "ends at its path"),
