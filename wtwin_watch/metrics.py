@@ -39,14 +39,20 @@ _SPELLINGS: dict[Role, tuple[str, ...]] = {
     Role.LOSS: (
         "train loss", "training loss", "loss train", "loss training", "train loss step",
         "loss", "lm loss", "total loss", "train total loss", "loss total", "train loss total",
+        "loss train total",
         "step loss", "batch loss", "tr loss", "nll loss", "ce loss", "cross entropy loss",
         "train lm loss", "train ce loss", "train nll loss", "train cross entropy loss",
-        "losses loss", "losses train", "train loss epoch", "train box loss", "avg loss", "reduced train loss",
+        "losses loss", "losses train", "train loss epoch", "train box loss", "avg loss", "avr loss",
+        "reduced train loss",
     ),
-    Role.LR: ("lr", "learning rate", "train lr", "train learning rate", "optim lr", "lr 0", "lr pg0"),
+    Role.LR: (
+        "lr", "learning rate", "train lr", "train learning rate", "optim lr", "lr 0", "lr pg0", "x lr0",
+        "optim learning rate group0", "lr adam", "lr adam w", "lr sgd", "lr adam pg1", "lr adam w pg1",
+        "lr sgd pg1", "lr decoupled adam w group0",
+    ),
     Role.GRAD_NORM: (
         "grad norm", "gradient norm", "gradnorm", "train grad norm", "train gradient norm",
-        "global grad norm", "total norm", "gnorm",
+        "global grad norm", "total norm", "gnorm", "optim total grad norm",
     ),
     Role.VAL_LOSS: (
         "val loss", "valid loss", "validation loss", "eval loss", "test loss", "dev loss",

@@ -35,6 +35,11 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    @property
+    def no_digest(self) -> str | None:
+        """Why a receiver with these options can have no digest, as the end of a sentence; None: it can."""
+        return None
+
 
 class SourceOptions(Options):
     """What every source takes: the names of metrics where they aren't the usual ones."""
@@ -193,6 +198,19 @@ class FileAdapter(Adapter, Protocol):
 
     def recognise(self, path: Path) -> Recognition | None:
         """Say what ``path`` is to this adapter, or None if it isn't one of its own."""
+        ...
+
+
+@runtime_checkable
+class OwningAdapter(Protocol):
+    """A file adapter whose runs have more files than those that it reads, such as what they printed."""
+
+    @staticmethod
+    def owns(path: Path) -> bool:
+        """Whether the file ``path`` belongs to a run that this adapter reads: then it is no log by itself.
+
+        Asked about the files below a folder that it recognised. Never raises.
+        """
         ...
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from wtwin_adapters.epochs import Epochs, epoch_among
 from wtwin_adapters.naming import NO_LOSS, ROW_NUMBER, is_loss, usable
 from wtwin_adapters.numbers import BLANK, UNREADABLE, Column, Value, number, numbers
 from wtwin_adapters.sink import Sink
@@ -59,6 +60,8 @@ class CsvRows:
         step = form.get("step")
         self._step: tuple[int, str] | None = (step[0], step[1]) if step else None
         self._columns: list[tuple[int, str]] = [(i, n) for i, n in form.get("columns", [])]
+        self._epoch: int | None = form.get("epoch")
+        self._epochs = Epochs.load(form.get("epochs"))
         self._width: int = form.get("width", 0)
         # Why rows give no points under the present header, or None if they do.
         self._idle: str | None = form.get("idle", _NO_HEADER)
@@ -70,6 +73,8 @@ class CsvRows:
             "delimiter": self._delimiter,
             "step": list(self._step) if self._step else None,
             "columns": [list(column) for column in self._columns],
+            "epoch": self._epoch,
+            "epochs": self._epochs.dump(),
             "width": self._width,
             "idle": self._idle,
             "started": self._started,
@@ -115,16 +120,26 @@ class CsvRows:
                 return 0
             columns.append(column[0])
             sparse |= column[1]
+        names, told, counted = [name for _, name in self._columns], None, None
         if self._step is not None:
             found = read(self._step[0])
             if found is None or found[1]:
                 return 0
             steps: Any = found[0]
+            if self._epoch is not None:
+                told = read(self._epoch)
+                counted = self._epochs.counted_block(steps, told[0]) if told else None
+            if counted is None and (self._epoch is not None or self._epochs.added):
+                return 0
         elif sparse:
             return 0  # a gap may be a blank line, which is no row
         else:
             steps = [sink.progress.row + n + 1.0 for n in range(len(block))]
-        return sink.add_block([name for _, name in self._columns], steps, columns, sparse=sparse)
+        taken = sink.add_block(names, counted[0] if counted else steps, columns, sparse=sparse)
+        if taken and counted and told:
+            done = self._epochs.counted_block(steps[:taken], told[0][:taken])
+            self._epochs = done[1] if done else self._epochs
+        return taken
 
     def _read_plain(self, block: list[str]) -> Read | None:
         """Read rows of numbers alone as JSON, which is fastest; None if they aren't that plain."""
@@ -217,8 +232,12 @@ class CsvRows:
                     return i - start, True
             values = [(name, self._value(cells, k)) for k, name in self._columns]
             step = self._value(cells, self._step[0]) if self._step else sink.progress.row + 1.0
+            epochs = self._epochs
+            if isinstance(step, float) and self._epoch is not None:
+                step, epochs = epochs.counted(step, self._value(cells, self._epoch))
             if not self._take_row(line, cells, step, values, sink):
                 break
+            self._epochs = epochs
             i += used
         return i - start, False
 
@@ -247,6 +266,8 @@ class CsvRows:
         self._delimiter, self._width = delimiter, len(columns)
         step = choose_step(columns, self._names)
         self._step = (columns.index(step), step) if step is not None else None
+        epoch = epoch_among(columns, step)
+        self._epoch = columns.index(epoch) if epoch is not None else None
         first = {name: i for i, name in reversed(list(enumerate(columns))) if name != step}
         used = sorted((i, name) for name, i in first.items() if usable(name, self._names))
         watched = any(is_loss(name, self._names) for _, name in used)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from itertools import groupby, islice
 from typing import Any
 
 import orjson
 
-from wtwin_adapters.naming import NO_LOSS, ROW_NUMBER, is_loss, usable
+from wtwin_adapters.epochs import Epochs, epoch_among
+from wtwin_adapters.naming import NO_LOSS, ROW_NUMBER, VAL_LOSS, is_loss, usable
 from wtwin_adapters.numbers import UNREADABLE, Value, number, numbers
 from wtwin_adapters.sink import Sink
 from wtwin_watch.metrics import Names, choose_step
@@ -20,6 +22,8 @@ _MAX_NAMES = 64
 _MAX_PLANS = 1024
 _BOM = b"\xef\xbb\xbf"
 _SPACE = re.compile(r"[ \t\r,]*")
+_MODE, _EVALUATION = "mode", frozenset(("val", "valid", "validation", "eval", "test"))
+"""What older tools of OpenMMLab say a row is about."""
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -67,6 +71,8 @@ class JsonRows:
         self._names = names
         self._settled: bool = form.get("settled", False)
         self._step: str | None = form.get("step")
+        self._epoch: str | None = form.get("epoch")
+        self._epochs = Epochs.load(form.get("epochs"))
         # Objects already taken from the next line, where it holds several.
         self._inside: int = form.get("inside", 0)
         # Points of a row, as far as seen, to read no more rows than there is room for.
@@ -75,7 +81,13 @@ class JsonRows:
 
     def dump(self) -> dict[str, Any]:
         """Give the JSON form."""
-        return {"settled": self._settled, "step": self._step, "inside": self._inside}
+        return {
+            "settled": self._settled,
+            "step": self._step,
+            "epoch": self._epoch,
+            "epochs": self._epochs.dump(),
+            "inside": self._inside,
+        }
 
     @property
     def step_name(self) -> str | None:
@@ -125,7 +137,7 @@ class JsonRows:
 
     def _take_alike(self, keys: tuple[str, ...], rows: list[dict[str, Any]], sink: Sink) -> int:
         names = self._plan(rows[0])
-        if not names or (self._step is not None and self._step not in keys):
+        if not names or (self._step is not None and self._step not in keys) or _MODE in keys:
             return 0
         cells = dict(zip(keys, zip(*map(dict.values, rows), strict=True), strict=True))
         columns, sparse = [], False
@@ -142,8 +154,16 @@ class JsonRows:
             if found is None or found[1]:
                 return 0
             steps = found[0]
+        told = numbers(cells[self._epoch]) if self._epoch in cells else None
+        counted = self._epochs.counted_block(steps, told[0]) if told is not None else None
+        if counted is None and (told is not None or self._epochs.added):
+            return 0
         self._width = len(names)
-        return sink.add_block(names, steps, columns, sparse=sparse)
+        taken = sink.add_block(names, counted[0] if counted else steps, columns, sparse=sparse)
+        if taken and counted and told:
+            done = self._epochs.counted_block(steps[:taken], told[0][:taken])
+            self._epochs = done[1] if done else self._epochs
+        return taken
 
     def _take_line(self, line: bytes, sink: Sink) -> bool:
         try:
@@ -178,10 +198,23 @@ class JsonRows:
                 return sink.offer(None, [], NO_LOSS)
             counters = [name for name, value in row.items() if isinstance(_value(value), float)]
             self._step, self._settled = choose_step(counters, self._names), True
+            self._epoch = epoch_among(counters, self._step)
             self._plans.clear()
             values = [(name, value) for name, value in values if name != self._step]
-        step = sink.progress.row + 1.0 if self._step is None else _value(row.get(self._step))
-        return sink.offer(step, values)
+        if self._step is None:
+            return sink.offer(sink.progress.row + 1.0, values)
+        step, epochs = _value(row.get(self._step)), self._epochs
+        if row.get(_MODE) in _EVALUATION:
+            # Its counters are those of the validation data.
+            step = epochs.added + epochs.top if math.isfinite(epochs.top) else step
+            losses = [(n, v) for n, v in values if is_loss(n, self._names)]
+            values = [(VAL_LOSS if name == "loss" else name, value) for name, value in losses]
+        elif isinstance(step, float) and self._epoch is not None:
+            step, epochs = epochs.counted(step, _value(row.get(self._epoch)))
+        if not sink.offer(step, values):
+            return False
+        self._epochs = epochs
+        return True
 
     def _plan(self, row: dict[str, Any]) -> list[str]:
         """The names to read from a row with these keys; rows of a log share few sets of keys."""

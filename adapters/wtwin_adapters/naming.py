@@ -8,6 +8,8 @@ NO_LOSS = "no loss column"
 """Why rows give no points where nothing in them is a loss."""
 ROW_NUMBER = "row number"
 """The name of steps where no column counts them."""
+VAL_LOSS = "val_loss"
+"""The name of a loss of validation that is logged under that of training."""
 
 _LONGEST = 256
 

@@ -28,6 +28,7 @@ _SHOWN = 12
 _ANY = Names()
 _BLANK = b"\0 \t\r"
 _A_LOSS = re.compile(rb"(?i)loss[^\r\n]{0,80}\d")
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _DOCUMENT = re.compile(rb"\s*\[\s*\{")
 
 
@@ -43,8 +44,8 @@ def recognise_table(path: Path) -> Recognition | None:
     if head is None:
         damaged = ours and path.suffix.lower() == ".gz" and path.is_file()
         return Recognition(named, {}, "it can't be unpacked; copy it again") if damaged else None
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return Recognition(named, {}, "it is UTF-16; save it as UTF-8") if ours else None
+    if head.startswith(_UTF_16):
+        return Recognition(named, {}, WIDE) if ours else None
     lines = _lines(head)
     if not lines:
         return Recognition(named, options) if ours else None
@@ -64,6 +65,9 @@ def recognise_log(path: Path) -> Recognition | None:
     if head is None:
         return None
     options = {"path": str(path)}
+    if head.startswith(_UTF_16):
+        # So does PowerShell write what is redirected with >.
+        return Recognition("text", {}, WIDE) if _extension(path) in TEXT else None
     if is_trainer_state(head[:HEAD]) or b"\0" in head[:HEAD]:
         return None
     if is_document(head, _ANY):
@@ -83,6 +87,7 @@ NO_STEPS = (
     "no line has both a step and a loss; if it tells them in a way of its own, give a regular expression"
     " by the option pattern"
 )
+WIDE = "it is UTF-16; save it as UTF-8"
 ONLY_VALIDATION = "it tells no loss but that of validation; name that by the option loss"
 
 

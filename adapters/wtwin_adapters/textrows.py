@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
+from wtwin_adapters.epochs import Epochs
 from wtwin_adapters.naming import ROW_NUMBER, is_loss, usable
-from wtwin_adapters.numbers import number
-from wtwin_adapters.patterns import PATTERNS, Pattern, Row
+from wtwin_adapters.numbers import Value, number
+from wtwin_adapters.patterns import PATTERNS, Pattern
 from wtwin_adapters.sink import Sink
+from wtwin_adapters.textline import Row
 from wtwin_watch.metrics import Names, Role, belief
 
 OWN = "own pattern"
@@ -22,6 +24,15 @@ _LONGEST = 1 << 14
 _MARKS = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _MAX_METRICS = 64
 _ENOUGH = 2000
+_HINTS = (
+    rb"loss",
+    rb"t[re]l:",
+    rb": cost ",
+    rb"xent: ",
+    rb" avg.* rate, ",
+    rb"\[(?:step|batch)=\d",
+)
+"""What is in the lines that are chosen by."""
 SAME_STEP = "another row of the same step"
 
 
@@ -72,7 +83,7 @@ def _patterns(names: Names) -> list[Pattern]:
 def _candidates(lines: Iterable[bytes], names: Names) -> list[bytes]:
     """The first lines that may tell a loss; there are enough of them to choose by."""
     given = [re.escape(name.encode()) for name in (names.loss, names.val_loss) if name]
-    may = re.compile(b"(?i)" + b"|".join([b"loss", b"t[re]l:", *given])).search
+    may = re.compile(b"(?i)" + b"|".join([*_HINTS, *given])).search
     return list(islice((line for line in lines if len(line) <= _LONGEST and may(line)), _ENOUGH))
 
 
@@ -92,12 +103,15 @@ def _rows(
     pattern: Pattern, lines: Iterable[bytes], wanted: Callable[[str], bool], names: Names
 ) -> int:
     """Count the lines that have both a step and a metric that is ``wanted``."""
-    count = 0
+    count, at = 0, None
     for line in lines:
         if not pattern.mark.search(line):
             continue
         row = pattern.read(_text(line), names)
-        if row is not None and (row.step is not None or pattern.counts_rows):
+        if row is None:
+            continue
+        at = row.step if row.step is not None else at if pattern.step_before else None
+        if at is not None or pattern.counts_rows:
             count += any(isinstance(v, float) and wanted(n) for n, v in row.values)
     return count
 
@@ -120,6 +134,7 @@ class TextRows:
         # The step that was read last: a line without one belongs to it.
         self._at: float | None = form.get("at")
         self._epoch: int = form.get("epoch", 0)
+        self._epochs = Epochs.load(form.get("epochs"))
         # The metrics seen at that step.
         self._here: list[str] = list(form.get("here", []))
 
@@ -130,6 +145,7 @@ class TextRows:
             "step": self._step_name,
             "at": self._at,
             "epoch": self._epoch,
+            "epochs": self._epochs.dump(),
             "here": self._here,
         }
 
@@ -163,19 +179,43 @@ class TextRows:
         if row.epoch is not None:
             self._epoch = row.epoch
             return True
-        step = row.step
-        if row.total and isinstance(step, float):
-            step += self._epoch * row.total
-        if self._pattern.counts_rows and step is None:
-            if not any(isinstance(v, float) for _, v in values):
-                return True
-            step = sink.progress.row + 1.0
-        elif step is None:
-            if not values:
-                return True
-            step = self._at
+        if row.step is None and not values:
+            return True
+        step, epochs = self._step_of(row, values, sink)
+        if step is None and self._pattern.counts_rows:
+            return True
         if not isinstance(step, float) or not math.isfinite(step):
             return sink.offer(step, values)
+        if self._pattern.step_before and row.step is not None:
+            self._step_name = self._step_name or row.step_name
+            self._at, self._here = step, []
+            return True
+        return self._take_row(row, step, values, sink, epochs)
+
+    def _step_of(
+        self, row: Row, values: list[tuple[str, Value]], sink: Sink
+    ) -> tuple[Value, Epochs]:
+        """The step of a row, and how epochs are counted once it is taken."""
+        step, epochs = row.step, self._epochs
+        if step is None:
+            if not self._pattern.counts_rows:
+                return self._at, epochs
+            told = any(isinstance(value, float) for _, value in values)
+            return (sink.progress.row + 1.0 if told else None), epochs
+        if row.total and isinstance(step, float):
+            step += self._epoch * row.total
+        elif row.within is not None and isinstance(step, float):
+            return epochs.counted(step, row.within)
+        return step, epochs
+
+    def _take_row(
+        self,
+        row: Row,
+        step: float,
+        values: list[tuple[str, Value]],
+        sink: Sink,
+        epochs: Epochs,
+    ) -> bool:
         here = self._here if step == self._at else []
         fresh = (
             values if row.step_name.lower() == "epoch" else [v for v in values if v[0] not in here]
@@ -187,6 +227,7 @@ class TextRows:
             return True
         if not sink.offer(step, fresh):
             return False
+        self._epochs = epochs
         self._step_name = self._step_name or row.step_name
         self._at, self._here = step, list(dict.fromkeys([*here, *(n for n, _ in fresh)]))
         return True

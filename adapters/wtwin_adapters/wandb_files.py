@@ -104,6 +104,16 @@ class WandbFilesSource:
             return Recognition(_FORMAT, options)
         return Recognition(_FORMAT, {}, "it doesn't begin as files of wandb do") if named else None
 
+    @staticmethod
+    def owns(path: Path) -> bool:
+        """Whether ``path`` lies in the folder ``files`` of a run whose own file can be read."""
+        kept = (folder.parent for folder in path.parents if folder.name == _PRINTED[0])
+        directory = next((run for run in kept if _DIRECTORY.fullmatch(run.name)), None)
+        if directory is None:
+            return False
+        recognised = map(WandbFilesSource.recognise, directory.glob(f"*{SUFFIX}"))
+        return any(found is not None and found.refused is None for found in recognised)
+
     def runs(self) -> Iterable[Run]:
         """List the runs, and one for each folder that can't be listed: fetching says why.
 

@@ -108,6 +108,46 @@ def test_every_log_keeps_the_contract(log):
         check_adapter(lambda: type(whole.source)("logs", whole.source.Options(path=folder)))
 
 
+@st.composite
+def epochs(draw):
+    """Rows of a log whose steps mostly begin anew each epoch: pairs of both."""
+    rows = []
+    for epoch in draw(st.lists(st.integers(1, 6), max_size=8)):
+        first, n = draw(st.sampled_from([0, 1, 50])), draw(st.integers(1, 12))
+        rows += [(epoch, first + 10 * i) for i in range(n)]
+    return rows
+
+
+@given(
+    epochs(),
+    st.sampled_from([".csv", ".jsonl"]),
+    st.lists(st.integers(0, 2000), max_size=8),
+    st.sampled_from([1, 5, 10_000]),
+)
+@settings(max_examples=150, deadline=None)
+def test_steps_within_epochs_are_counted_the_same_however_a_log_grows(rows, extension, cuts, limit):
+    lines = [f"{epoch},{step},0.5\n" for epoch, step in rows]
+    if extension == ".jsonl":
+        lines = [f'{{"epoch": {e}, "iter": {s}, "loss": 0.5}}\n' for e, s in rows]
+    data = "".join(["epoch,iter,loss\n" * (extension == ".csv"), *lines]).encode()
+    with tempfile.TemporaryDirectory() as folder:
+        single, whole, growing = (
+            Log(Path(folder, name + extension)) for name in ("single", "whole", "growing")
+        )
+        whole.write(data)
+        one_by_one = []
+        for end in range(len(lines) + 1):
+            # So every row is taken by itself.
+            single.write(data.splitlines(keepends=True)[end] if end < data.count(b"\n") else b"")
+            one_by_one += single.read(limit)
+        batches = []
+        for start, end in pairwise([0, *sorted({min(cut, len(data)) for cut in cuts}), len(data)]):
+            growing.write(data[start:end])
+            batches += growing.read(limit)
+
+        assert said(batches) == said(whole.read()) == said(one_by_one)
+
+
 NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
     st.integers(-(10**6), 10**6).map(str),

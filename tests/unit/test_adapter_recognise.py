@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.writers import EventLog, scalar, version
+from wtwin_adapters.recognition import recognise_log
 from wtwin_adapters.tabular import TabularSource
 from wtwin_adapters.tensorboard import TensorBoardSource
 
@@ -83,6 +84,15 @@ def test_other_files_are_left_to_others(tmp_path, name, content):
 def test_a_folder_or_nothing_is_no_table(tmp_path):
     assert TabularSource.recognise(tmp_path) is None
     assert TabularSource.recognise(tmp_path / "none.csv") is None
+
+
+def test_a_log_in_utf_16_is_refused_with_the_reason(tmp_path):
+    path = tmp_path / "train.log"
+    path.write_bytes("step 1 loss 2\r\nstep 2 loss 1\r\n".encode("utf-16"))
+
+    recognition = recognise_log(path)
+
+    assert recognition.refused == "it is UTF-16; save it as UTF-8"
 
 
 def test_event_files_are_recognised_by_name_or_by_content(tmp_path):

@@ -1,5 +1,6 @@
 """Rows of JSON Lines logs."""
 
+import json
 import math
 
 import pytest
@@ -144,3 +145,47 @@ def test_json_lines_are_told_by_their_content(tmp_path):
     log.write('{"iteration": 19, "total_loss": 0.5}\n')
 
     assert log.losses("total_loss") == [(19.0, 0.5)]
+
+
+def iterations(*rows):
+    return "".join(
+        json.dumps({"mode": mode, "epoch": epoch, "iter": i, "lr": 0.5, "loss": loss}) + "\n"
+        for mode, epoch, i, loss in rows
+    )
+
+
+def test_iterations_that_begin_anew_each_epoch_are_counted_on(log):
+    log.write('{"env_info": "", "seed": null}\n')
+    log.write(iterations(("train", 1, 50, 4), ("train", 1, 100, 3), ("val", 1, 5000, 2.5)))
+    log.write(iterations(("train", 2, 50, 2), ("train", 2, 100, 1)))
+
+    batches = log.read()
+
+    assert [batch.restart for batch in batches] == [None]
+    losses = [p for p in values(batches) if p.metric != "lr"]
+    # The row of validation counts its own data, 5,000 images.
+    assert losses == [
+        Point("loss", 50.0, 4.0),
+        Point("loss", 100.0, 3.0),
+        Point("val_loss", 100.0, 2.5),
+        Point("loss", 150.0, 2.0),
+        Point("loss", 200.0, 1.0),
+    ]
+
+
+def test_an_epoch_that_is_begun_again_is_a_restart_from_where_it_began(log):
+    train = [("train", epoch, i, 1) for epoch in (1, 2, 3) for i in (50, 100)]
+    log.write(iterations(*train, ("train", 2, 50, 9), ("train", 2, 100, 9), ("train", 3, 50, 9)))
+
+    batches = log.read()
+
+    (restart,) = [batch.restart for batch in batches if batch.restart]
+    assert restart.step == 150
+    assert [p.step for p in values(batches[1:]) if p.metric == "loss"] == [150, 200, 250]
+
+
+def test_steps_that_go_on_over_epochs_stay_as_they_are(log):
+    rows = [(epoch, 10.0 * epoch + i) for epoch in range(5) for i in range(10)]
+    log.write("".join(f'{{"epoch": {e}, "step": {s}, "loss": 1.5}}\n' for e, s in rows))
+
+    assert [p.step for p in log.points()] == [step for _, step in rows]

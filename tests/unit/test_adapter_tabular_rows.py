@@ -301,3 +301,11 @@ def test_a_row_is_read_where_the_limit_is_smaller_than_its_points(log):
         ("lr", 2.0),
         ("grad_norm", 2.0),
     ]
+
+
+def test_steps_within_epochs_are_counted_on_in_a_table(log):
+    rows = [(epoch, batch) for epoch in (0, 1, 2) for batch in range(0, 400, 4)]
+    log.write("epoch,batch,loss\n" + "".join(f"{e},{b},0.5\n" for e, b in rows))
+
+    # Counted from 0 and four apart, an epoch of a hundred rows has 400 batches.
+    assert [step for step, _ in log.losses()] == [400.0 * e + b for e, b in rows]

@@ -21,6 +21,7 @@ from tests.support.writers import skipped_of, unprivileged
 from wtwin_adapters.wandb_files import WandbFilesSource
 from wtwin_adapters.wandb_files_facts import SILENT_S
 from wtwin_watch.errors import SourceError
+from wtwin_watch.ingest.finished import find_logs
 from wtwin_watch.model import RunStatus
 from wtwin_watch.testing import read_on
 
@@ -334,6 +335,28 @@ def test_the_last_lines_of_a_run_are_those_it_printed(log):
 
 def test_a_run_that_printed_nothing_has_no_last_lines(log):
     assert log.source.last_lines(log.run(), 3) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "formats"),
+    [
+        ("well", ["wandb"]),
+        ("damaged", ["wandb", "text: key=value"]),
+        ("deleted", ["wandb", "text: key=value"]),
+    ],
+)
+def test_what_a_run_printed_is_a_log_of_its_own_only_where_its_file_cannot_be_read(
+    tmp_path, log, file, formats
+):
+    log.write(*losses(range(3)))
+    other = log.folder / "run-20261201_070707-other"
+    (other / "files").mkdir(parents=True)
+    (other / "files" / "output.log").write_text("step 1 loss 3\nstep 2 loss 2\n")
+    if file != "deleted":
+        content = log.file.read_bytes() if file == "well" else b"no file of wandb"
+        (other / "run-other.wandb").write_bytes(content)
+
+    assert [entry.recognition.format for entry in find_logs(tmp_path)] == formats
 
 
 def test_what_a_run_has_is_told_by_its_content(tmp_path, log):

@@ -1,4 +1,5 @@
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -200,4 +201,102 @@ def test_the_schema_is_printed(wtwin_watch: CommandLine):
         "detector",
         "source",
         "receiver",
+        "route",
+        "digest",
     }
+
+
+ROUTED = """
+[[receiver]]
+name = "team"
+notifier = "terminal"
+[[receiver]]
+name = "pager"
+notifier = "terminal"
+severity = "critical"
+[[receiver]]
+name = "hook"
+notifier = "terminal"
+[[route]]
+match = "project=myteam/llm severity=critical"
+receivers = ["pager"]
+continue = true
+[[route]]
+match = "project=myteam/llm"
+receivers = ["team", "pager"]
+[[route]]
+match = "run=~'debug-.*'"
+receivers = []
+"""
+
+
+@pytest.fixture
+def where_to(wtwin_watch: CommandLine, config: Path):
+    def asked(labels: str, *more: str):
+        config.write_text(ROUTED)
+        return wtwin_watch("check", "--config", config, "--route", labels, *more)
+
+    return asked
+
+
+def test_where_an_alert_would_go_is_shown(where_to):
+    done = where_to("project=myteam/llm severity=critical")
+
+    assert done.code == 0
+    assert done.out == (
+        "routes:\n"
+        "  1  project=myteam/llm severity=critical"
+        "  matches: pager; the routes after it are asked as well\n"
+        "  2  project=myteam/llm                    matches: team, pager\n"
+        "  3  run=~'debug-.*'                       not asked\n"
+        "\n"
+        "told: team, pager\n"
+        "\n"
+        "not told:\n"
+        "  hook  no route that matches names it\n"
+    )
+
+
+def test_the_answer_shown_in_the_documentation_is_the_one_given(where_to):
+    text = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+    asked, shown = re.search(r"check --route '([^']*)'\n(.*?)```", text, re.DOTALL).groups()
+
+    assert where_to(asked).out == shown
+
+
+def test_who_is_told_of_graver_alerts_only_is_left_out_with_that_reason(where_to):
+    told = where_to("project=myteam/llm severity=warning", "--json").json
+
+    assert told["receivers"] == [
+        {"name": "team", "told": True, "why_not": None},
+        {"name": "pager", "told": False, "why_not": "is told from severity critical on"},
+        {"name": "hook", "told": False, "why_not": "no route that matches names it"},
+    ]
+    assert told["labels"] == {"project": ["myteam/llm"], "severity": ["warning"]}
+    assert [(r["asked"], r["matches"]) for r in told["routes"]] == [
+        (True, False),
+        (True, True),
+        (False, False),
+    ]
+    assert told["default"] is False
+
+
+def test_where_no_route_matches_every_receiver_is_told(where_to):
+    done = where_to("")
+
+    assert (done.code, "told: team, pager, hook\n" in done.out) == (0, True)
+    assert "  no route matches: alerts.receivers says who is told\n" in done.out
+    assert where_to("", "--json").json["default"] is True
+
+
+def test_an_alert_that_nobody_is_told_of_is_exit_code_1(where_to):
+    done = where_to("run=debug-7")
+
+    assert (done.code, "told: nobody\n" in done.out) == (1, True)
+
+
+def test_labels_that_are_wrong_are_exit_code_2(where_to):
+    done = where_to("projct=x")
+
+    assert done.code == 2
+    assert done.err.startswith("wtwin-watch: error: --route: 'projct' is no label; there are ")

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from wtwin_watch import plugins
+from wtwin_watch.alerting import matching
 from wtwin_watch.settings import Flags, load_settings
 from wtwin_watch.settings.asked import OWNERS
+from wtwin_watch.settings.digests import DigestTable
 from wtwin_watch.settings.mistakes import keys
 from wtwin_watch.settings.model import (
     AlertSettings,
@@ -17,13 +19,14 @@ from wtwin_watch.settings.model import (
     ReceiverTable,
     SourceTable,
 )
+from wtwin_watch.settings.routes import RouteTable
 from wtwin_watch.settings.schema import settings_schema
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config" / "example.toml"
 SCHEMA = ROOT / "config" / "settings.schema.json"
 SHIPPED = {
-    plugins.ADAPTERS: ("csv", "mlflow", "tensorboard", "wandb-files"),
+    plugins.ADAPTERS: ("csv", "mlflow", "mlflow-files", "tensorboard", "wandb-files"),
     plugins.NOTIFIERS: ("alertmanager", "apprise", "pagerduty", "slack", "terminal", "webhook"),
 }
 
@@ -48,7 +51,9 @@ def test_values_that_the_example_shows_are_the_defaults():
     shown = tomllib.loads(re.sub(r"^# (\w+ = [^\"]\S*)$", r"\1", text, flags=re.M))
 
     assert AlertSettings.model_validate(shown["alerts"]) == AlertSettings()
-    assert set(shown["alerts"]) == keys(AlertSettings)
+    assert set(shown["alerts"]) == keys(AlertSettings) - {"receivers"}
+    # Left out it is every receiver there is.
+    assert "# receivers = [" in text
     assert DetectorSettings.model_validate(shown["detector"]) == DetectorSettings()
     assert set(shown["detector"]) == keys(DetectorSettings) - {"min_effect"}
     # Its default depends on the run, so the example shows the usual one, with a word on the other.
@@ -91,6 +96,14 @@ def test_the_detectors_of_the_settings_are_those_of_the_monitor():
     assert set(parameters) == keys(DetectorSettings) - {"name"}
 
 
+def test_the_labels_and_operators_that_a_route_may_use_are_documented():
+    section = documented()["Routes: `[[route]]`"]
+
+    assert set(re.findall(r"^\| `(\w+)` \| [a-z`]", section, flags=re.M)) >= set(matching.LABELS)
+    rows = re.findall(r"^\| ((?:`[=!~>]+`(?:, )?)+) \|", section, flags=re.M)
+    assert {part.strip("`") for row in rows for part in row.split(", ")} == set(matching.Operator)
+
+
 def documented() -> dict[str, str]:
     """The sections of docs/configuration.md by their headings."""
     text = (ROOT / "docs" / "configuration.md").read_text()
@@ -116,6 +129,8 @@ def test_every_key_is_documented_in_its_section():
         ("Detector: `[detector]`", keys(DetectorSettings)),
         ("Sources: `[[source]]`", names),
         ("Receivers: `[[receiver]]`", keys(ReceiverTable)),
+        ("Routes: `[[route]]`", keys(RouteTable)),
+        ("Digests: `[[digest]]`", keys(DigestTable)),
         *((heading, own - names) for heading, own in plugin_tables()),
     ]
 

@@ -3,6 +3,10 @@
 import pytest
 
 from tests.support.text_logs import read_text
+from wtwin_adapters.patterns import PATTERNS
+from wtwin_adapters.textrows import choose_pattern, lines_of
+from wtwin_watch.metrics import Names
+from wtwin_watch.model import Point
 
 LINES = [
     (
@@ -237,6 +241,97 @@ LINES = [
         {"loss": 9.75},
     ),
     ("key=value", "Epoch: 3 Average loss: 0.25", "Epoch", 3, {"loss": 0.25}),
+    (
+        "Megatron-LM",
+        "Training epoch 1, iteration 4/999 | lr: 1.5e-04 | global_batch_size: 8 | global_step: 1004 |"
+        " reduced_train_loss: 2.75 | train_step_timing in s: 0.5",
+        "global_step",
+        1004,
+        {"lr": 1.5e-4, "reduced_train_loss": 2.75},
+    ),
+    (
+        "fairseq",
+        '[2023-05-01 10:00:00,123][train_inner][INFO] - {"epoch": 1, "update": 0.1, "loss": "9.5",'
+        ' "num_updates": "50", "lr": "1e-05", "gnorm": "2.5"}',
+        "num_updates",
+        50,
+        {"loss": 9.5, "lr": 1e-5, "grad_norm": 2.5},
+    ),
+    (
+        "key=value",
+        "2023/01/01 10:00:00 - mmengine - INFO - Iter(train) [   150/80000]  lr: 9.9e-03  eta: 1:00:00 "
+        " time: 0.3  loss: 2.25  decode.loss_ce: 1.5",
+        "iter",
+        150,
+        {"lr": 9.9e-3, "loss": 2.25},
+    ),
+    (
+        "key=value",
+        "Epoch: [2/100]  [ 30/400]  eta: 0:01:00  loss: 8.5 (8.75)  lr: 0.000125 (0.000125)  wd: 0.04",
+        "batch",
+        830,
+        {"loss": 8.5, "lr": 1.25e-4},
+    ),
+    (
+        "key=value",
+        "INFO Train: [2/300][30/400]\teta 0:10:00 lr 0.000125\t wd 0.05\ttime 0.5 (0.5)\tloss 8.5 (8.75)"
+        "\tgrad_norm 1.5 (1.75)\tloss_scale 65536.0 (65536.0)\tmem 500MB",
+        "batch",
+        830,
+        {"loss": 8.5, "lr": 1.25e-4, "grad_norm": 1.5},
+    ),
+    (
+        "ESPnet",
+        "[host] 2023-01-01 10:00:00,123 (trainer:762) INFO: 1epoch:train:51-100batch: iter_time=0.01,"
+        " loss_ctc=90.5, loss=80.25, acc=0.5, grad_norm=5.5, clip=100.0, optim0_lr0=2.5e-06",
+        "batch",
+        100,
+        {"loss": 80.25, "grad_norm": 5.5},
+    ),
+    (
+        "Marian",
+        "[2020-01-01 10:00:00] Ep. 1 : Up. 1000 : Sen. 10,000 : Cost 9.75 * 1,000 after 2,000 : Time 100.1s :"
+        " 20000.1 words/s : gNorm 0.5 : L.r. 3.0000e-05",
+        "Up.",
+        1000,
+        {"loss": 9.75, "grad_norm": 0.5, "lr": 3e-5},
+    ),
+    (
+        "Marian",
+        "[2020-01-01 10:00:00] Ep. 1 : Up. 20 : Sen. 200 : Cost 9.75 : Time 1.1s : 200.1 words/s",
+        "Up.",
+        20,
+        {"loss": 9.75},
+    ),
+    (
+        "OpenNMT",
+        "[2020-01-01 10:00:00,123 INFO] Step 50/100000; acc:  5.01; ppl: 12.5; xent: 2.25; lr: 0.00125;"
+        " 1234/1234 tok/s;     10 sec",
+        "Step",
+        50,
+        {"loss": 2.25, "lr": 1.25e-3},
+    ),
+    (
+        "darknet",
+        " 12: 2.500000, 3.750000 avg, 0.001000 rate, 3.5 seconds, 768 images",
+        "batch",
+        12,
+        {"loss": 2.5, "lr": 1e-3},
+    ),
+    (
+        "progress bar",
+        "938/938 - 2s - loss: 0.25 - accuracy: 0.9 - val_loss: 0.5 - 2s/epoch - 2ms/step",
+        "progress bar",
+        938,
+        {"loss": 0.25, "val_loss": 0.5},
+    ),
+    (
+        "progress bar",
+        "60/60 - 2s 30ms/step - loss: 0.25",
+        "progress bar",
+        60,
+        {"loss": 0.25},
+    ),
     ("key=value", "iteration 5 loss tensor(2.25, device='cuda:0')", "iteration", 5, {"loss": 2.25}),
 ]
 
@@ -267,7 +362,7 @@ def test_a_line_is_read_as_its_trainer_meant_it(pattern, line, step_name, step, 
     ],
 )
 def test_a_line_that_tells_no_loss_at_a_step_is_passed_over(line):
-    for pattern in ("Megatron-LM", "fairseq", "Hugging Face", "key=value"):
+    for pattern in (pattern.name for pattern in PATTERNS):
         assert [p for p in read_text(line + "\n", pattern).points if p.metric] == []
 
 
@@ -275,3 +370,48 @@ def test_the_loss_of_an_evaluation_is_not_that_of_training():
     read = read_text("step 5 loss 2.5\nEval step 5 loss 3.5\n", "key=value")
 
     assert [(p.metric, p.value) for p in read.points] == [("loss", 2.5), ("val_loss", 3.5)]
+
+
+@pytest.mark.parametrize(
+    ("text", "step_name", "points"),
+    [
+        (
+            "[trace]: batch-1\n[batch=1/1000]:\n\t Train time/batch: 0\n\t Train loss/train/total: 3.5\n"
+            "\t Train lr-DecoupledAdamW/group0: 0.25\n[batch=2/1000]:\n\t Train loss/train/total: 3.25\n",
+            "batch",
+            [
+                Point("loss/train/total", 1.0, 3.5),
+                Point("lr-DecoupledAdamW/group0", 1.0, 0.25),
+                Point("loss/train/total", 2.0, 3.25),
+            ],
+        ),
+        (
+            "2024-01-01 10:00:00.000\thost:0\tolmo.train:816\tINFO\t[step=5/739328]\n"
+            "    train/CrossEntropyLoss=3.5\n    train/Perplexity=33.1\n    optim/total_grad_norm=0.5\n",
+            "step",
+            [
+                Point("train/CrossEntropyLoss", 5.0, 3.5),
+                Point("optim/total_grad_norm", 5.0, 0.5),
+            ],
+        ),
+    ],
+)
+def test_values_below_the_line_of_their_step_belong_to_it(text, step_name, points):
+    assert choose_pattern(lines_of(text.encode()), Names()).name == "steps with blocks"
+
+    read = read_text(text, "steps with blocks")
+
+    assert (read.points, read.step_name, read.skipped) == (points, step_name, {})
+
+
+def test_a_batch_that_starts_anew_each_epoch_is_counted_on():
+    text = "".join(
+        f"Epoch {epoch}, Batch {batch}, Loss: {loss}\n"
+        for epoch, batch, loss in [(0, 0, 4.0), (0, 5, 3.5), (1, 0, 3.25), (1, 5, 3.0)]
+    )
+
+    read = read_text(text, "key=value")
+
+    # An epoch of two batches, five apart, has ten.
+    assert [(p.step, p.value) for p in read.points] == [(0, 4), (5, 3.5), (10, 3.25), (15, 3)]
+    assert read.skipped == {}

@@ -15,7 +15,7 @@ from wtwin_watch.errors import SettingsError, UsageError
 if TYPE_CHECKING:
     from wtwin_watch.settings import Flags, Settings, SourceSettings
 
-CANT_OBSERVE = 69
+NOBODY_TOLD, CANT_OBSERVE = 1, 69
 PATIENCE_S = 30.0
 """A source that doesn't answer for this long can't be read."""
 
@@ -23,15 +23,22 @@ PATIENCE_S = 30.0
 @click.command("check")
 @watching_options
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the settings file, and end.")
+@click.option(
+    "--route",
+    metavar="LABELS",
+    help="Say where an alert with these labels would go: 'project=x severity=critical'.",
+)
 @json_option
-def command(flags: Flags, schema: bool, as_json: bool) -> int:
+def command(flags: Flags, schema: bool, route: str | None, as_json: bool) -> int:
     """Check the settings and every secret in them, look at every source once, and tell nobody.
 
     \b
-    Example:
+    Examples:
       wtwin-watch check --csv 'runs/*.csv'
+      wtwin-watch check --route 'project=myteam/llm severity=critical'
 
-    Exit code 0 all is well, 69 a source can't be read, 78 mistakes in the settings, 2 in the command.
+    Exit code 0 all is well, 69 a source can't be read, 78 mistakes in the settings, 2 in the command;
+    with --route 1 if nobody would be told.
     """
     if schema:
         from wtwin_watch.settings.schema import settings_schema
@@ -41,12 +48,14 @@ def command(flags: Flags, schema: bool, as_json: bool) -> int:
     from wtwin_watch.settings import load_settings
 
     try:
-        settings = load_settings(flags, os.environ)
+        settings = load_settings(flags, os.environ, needs_sources=route is None)
     except (SettingsError, UsageError) as error:
         if as_json:
             print_json({"ok": False, "mistakes": error.mistakes})
             return error.exit_code
         raise
+    if route is not None:
+        return _say_route(settings, route, as_json)
     sources = [_looked_at(source) for source in settings.sources]
     result = _result(settings, sources)
     if as_json:
@@ -54,6 +63,17 @@ def command(flags: Flags, schema: bool, as_json: bool) -> int:
     else:
         click.echo("\n".join(_shown(result)))
     return 0 if result["ok"] else CANT_OBSERVE
+
+
+def _say_route(settings: Settings, text: str, as_json: bool) -> int:
+    from wtwin_watch.cli.route import answer, shown
+
+    result = answer(settings, text)
+    if as_json:
+        print_json(result)
+    else:
+        click.echo("\n".join(shown(result)))
+    return 0 if any(receiver["told"] for receiver in result["receivers"]) else NOBODY_TOLD
 
 
 def _looked_at(settings: SourceSettings) -> dict[str, Any]:
@@ -89,7 +109,9 @@ def _look(settings: SourceSettings, answer: dict[str, Any]) -> None:
 def _result(settings: Settings, sources: list[dict[str, Any]]) -> dict[str, Any]:
     from wtwin_watch.plugins import load_notifier
     from wtwin_watch.store import database
+    from wtwin_watch.store.status import find_budget
 
+    budget = find_budget(settings.state)
     receivers = []
     for receiver in settings.receivers:
         notifier = load_notifier(receiver.notifier)(receiver.name, receiver.options)
@@ -110,6 +132,7 @@ def _result(settings: Settings, sources: list[dict[str, Any]]) -> dict[str, Any]
         "receivers": receivers,
         "notes": [
             *settings.notes,
+            *([] if budget is None else [str(budget)]),
             *(
                 f"{source.name}: {source.options.no_runs}"
                 for source, seen in zip(settings.sources, sources, strict=True)

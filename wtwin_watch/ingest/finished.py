@@ -20,7 +20,7 @@ from wtwin_watch import plugins
 from wtwin_watch.errors import SourceError, UsageError
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Cursor, Point, Restart, Run
-from wtwin_watch.protocols import FileAdapter, Recognition, Source
+from wtwin_watch.protocols import FileAdapter, OwningAdapter, Recognition, Source
 
 POINTS_A_FETCH = 50_000
 QUIET_S = 2.0
@@ -207,8 +207,12 @@ class _Points:
 
 
 def _logs_below(folder: Path) -> Iterator[Log]:
-    """Walk a folder for logs. An adapter that takes a whole folder isn't asked again for what is in it."""
+    """Walk a folder for logs. An adapter that takes a whole folder isn't asked again for what is in it.
+
+    Nor is any other about files that belong to the runs there.
+    """
     taken: dict[Path, frozenset[str]] = {}
+    owning: dict[str, OwningAdapter] = {}
     for parent, folders, files in os.walk(folder, onerror=_only_root(folder)):
         here = Path(parent)
         owners = taken.get(here.parent, frozenset()) if here != folder else frozenset[str]()
@@ -216,11 +220,15 @@ def _logs_below(folder: Path) -> Iterator[Log]:
         while found := plugins.recognise(here, without=owners):
             name, adapter, recognition = found
             owners |= {name}
+            if isinstance(adapter, OwningAdapter):
+                owning[name] = adapter
             yield Log(here, adapter, recognition)
         taken[here] = owners
         for file in sorted(files):
             path = here / file
             if file.startswith(".") or not path.is_file():
+                continue
+            if any(owning[name].owns(path) for name in owners & owning.keys()):
                 continue
             try:
                 found = plugins.recognise(path, without=owners)

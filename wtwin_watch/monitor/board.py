@@ -46,6 +46,10 @@ class Board:
         """What is open, one detection a family: the one that speaks."""
         return [_with_others(findings) for findings in self._open.values()]
 
+    def signals(self, family: Family) -> frozenset[str]:
+        """Which signals have found something that is open in ``family``."""
+        return frozenset(self._open.get(family, ()))
+
     @property
     def active(self) -> frozenset[Family]:
         """The families in which something is open."""

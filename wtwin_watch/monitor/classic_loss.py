@@ -44,6 +44,28 @@ class ClassicLoss:
             self._onset, self._healthy = None, state.step
         return [(SIGNAL, found)]
 
+    def accept(self, step: float, value: float) -> list[tuple[str, Detection]]:
+        """Fit the forecast anew from here on, if there is a drift; return its end."""
+        if not self._drifting:
+            return []
+        ended = Detection(
+            family=Family.LOSS,
+            kind="drift",
+            active=False,
+            severity=Severity.WARNING,
+            summary=f"Loss {value:.4g} is taken as normal, and its forecast is fitted anew from here on.",
+            detector="classic",
+            step=step,
+            onset_step=self._onset,
+            last_healthy_step=self._healthy,
+            observed=finite(value),
+            expected=finite(self.monitor.forecast(step)),
+            sigma=finite(self.monitor.sigma),
+        )
+        self.monitor.reset()
+        self._drifting, self._onset, self._healthy = False, None, step
+        return [(SIGNAL, ended)]
+
     def flush(self) -> list[tuple[str, Detection]]:
         """Nothing is held back here."""
         return []

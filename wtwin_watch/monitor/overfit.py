@@ -80,6 +80,21 @@ class OverfitRule:
         )
         return [(OVERFIT, overfit)]
 
+    def accept(self, step: float) -> list[tuple[str, Detection]]:
+        """Take the level of a rise as the new normal; return the end of what was told of it."""
+        episode = self.monitor.episode
+        if episode is None:
+            return []
+        self.monitor.accept()
+        ended = self._rises.follow(self.monitor, step, episode.observed)
+        self._rise = None
+        if not self._told:
+            return []
+        self._told = False
+        return [
+            (OVERFIT, replace(found, kind=OVERFIT)) for signal, found in ended if signal == RISE
+        ]
+
     def _training_change(self, onset: float | None) -> float:
         """Return by how much the mean training loss has changed since ``onset``; NaN where it isn't known."""
         if onset is None:

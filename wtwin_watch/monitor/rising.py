@@ -176,6 +176,7 @@ class Rising:
         if rise is None:
             return False
         self._close(self._pace.last, rise.episode.observed, ACCEPTED)
+        self._closed = None  # a further rise is one of its own
         return True
 
     @property

@@ -17,8 +17,9 @@ from wtwin_watch.monitor.classic_loss import SIGNAL, ClassicLoss
 from wtwin_watch.monitor.grad_norm import GradNormRule
 from wtwin_watch.monitor.missing import MissingRule
 from wtwin_watch.monitor.options import ClassicOptions, DetectorOptions, TrendOptions
-from wtwin_watch.monitor.overfit import OverfitRule
+from wtwin_watch.monitor.overfit import OVERFIT, OverfitRule
 from wtwin_watch.monitor.packing import pack, unpack
+from wtwin_watch.monitor.rises import RISE
 from wtwin_watch.monitor.rules import NonFiniteRule, Turn
 from wtwin_watch.monitor.throughput import ThroughputRule
 from wtwin_watch.monitor.trend import TrendMonitor
@@ -33,6 +34,12 @@ SNAPSHOT_VERSION = 2
 COMPANIONS = (Role.GRAD_NORM, Role.VAL_LOSS, Role.THROUGHPUT)
 KNOWS_LR_AT = 2
 """At the loss's second point a full row was seen: a learning rate that isn't there by then comes too late."""
+
+_LEVELS = {
+    Family.LOSS: frozenset({SIGNAL, RISE, OVERFIT}),
+    Family.PROGRESS: frozenset({"throughput"}),
+}
+"""The signals about a level that can be taken as normal."""
 
 _USUAL_NAMES = Names()
 _DEFAULTS = TrendOptions()
@@ -138,6 +145,33 @@ class RunMonitor:
     def note(self, signal: str, found: Detection) -> list[Detection]:
         """Take a finding from outside among its own, as ``signal``; return what is to be told."""
         return self._board.take(signal, found)
+
+    def accept(self, family: Family) -> list[Detection] | None:
+        """Take what is too high or too low in ``family`` as the new normal; return what is to be told.
+
+        None, and nothing is changed, where nothing there is a level that could be normal: a loss that
+        isn't finite, is frozen, exactly 0 or missing, has stopped falling, or steps that don't come.
+        """
+        if self._last is None or not self._board.signals(family) & _LEVELS.get(family, frozenset()):
+            return None
+        step, value = self._last
+        told: list[Detection] = []
+        if family is Family.LOSS:
+            self._tell_all(self._loss.accept(step, value), told)
+            if self._overfit is not None:
+                self._tell_all(self._overfit.accept(step), told)
+        elif self._throughput.accept():
+            self._tell("throughput", findings.throughput(self._throughput, False, step), told)
+        return told
+
+    @property
+    def rise_evidence(self) -> float | None:
+        """Evidence that the loss is too high by more than chance, in nats (`TrendMonitor.rise_evidence`).
+
+        None while it isn't, and where the detector gives none.
+        """
+        monitor = self._loss.monitor
+        return monitor.rise_evidence if isinstance(monitor, TrendMonitor) else None
 
     @property
     def findings(self) -> list[Detection]:

@@ -108,6 +108,15 @@ class ThroughputRule:
         self.active = False
         return Turn.ENDED
 
+    def accept(self) -> bool:
+        """Take the present throughput as the usual one; False where no alert lasts."""
+        if not self.active:
+            return False
+        self._blocks = array("d", self._slow)
+        self._slow.clear()
+        self.active, self._back = False, 0
+        return True
+
     @property
     def recovered(self) -> bool:
         """Whether the alert that ended last did so because throughput came back."""

@@ -87,6 +87,10 @@ class TrendLoss:
         )
         return [(STAGNATION, found)]
 
+    def accept(self, step: float, value: float) -> list[tuple[str, Detection]]:
+        """Take the level of a rise as the new normal at the latest point; return what ends with that."""
+        return self._rises.follow(self.monitor, step, value) if self.monitor.accept() else []
+
     def _release(self, lr: float | None) -> list[tuple[str, Detection]]:
         if self._first is None:
             return []

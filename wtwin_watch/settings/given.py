@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,12 @@ from wtwin_watch.settings.arguments import secret_in
 from wtwin_watch.settings.lines import KeyPath
 from wtwin_watch.settings.mistakes import Mistakes, Place, Where
 from wtwin_watch.settings.model import Flags
+
+_EVERYTHING = {"severity": "info"}
+"""Who is named by a flag or a variable alone is told of everything: there is nothing to say less by."""
+
+# What is no URI, or one of a file, is the folder of a file store.
+_SERVER = re.compile(r"databricks$|(?!file:)[a-z][a-z0-9+.-]*:", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,11 @@ def given_sources(flags: Flags, mistakes: Mistakes) -> Iterator[Entry]:
     for project in flags.project:
         yield _entry("--project", {"adapter": "wandb", "project": project})
     if flags.mlflow is not None and not _refused("--mlflow", flags.mlflow, mistakes):
-        values: dict[str, Any] = {"adapter": "mlflow", "uri": flags.mlflow}
+        values: dict[str, Any] = (
+            {"adapter": "mlflow", "uri": flags.mlflow}
+            if _SERVER.match(flags.mlflow)
+            else {"adapter": "mlflow-files", "path": flags.mlflow}
+        )
         if flags.experiment:
             values["experiments"] = flags.experiment
         yield _entry("--mlflow", values)
@@ -66,6 +77,11 @@ def given_receivers(
     yield from _slack(flags, environ, in_file, mistakes, notes)
 
 
+def terminal() -> Entry:
+    """The receiver where none is given: this terminal."""
+    return _entry("no receiver is given", {"notifier": "terminal", **_EVERYTHING})
+
+
 def _webhook(
     flags: Flags, environ: Mapping[str, str], in_file: Collection[str], mistakes: Mistakes
 ) -> Iterator[Entry]:
@@ -75,10 +91,15 @@ def _webhook(
     if flags.webhook is not None:
         cure = "put it into the environment variable WTWIN_WATCH_WEBHOOK_URL"
         if not _refused("--webhook", flags.webhook, mistakes, cure):
-            values = {"notifier": "webhook", "url": SecretStr(flags.webhook), **signed}
+            values = {
+                "notifier": "webhook",
+                "url": SecretStr(flags.webhook),
+                **signed,
+                **_EVERYTHING,
+            }
             yield _entry("--webhook", values, places)
     elif (url := environ.get("WTWIN_WATCH_WEBHOOK_URL")) and "webhook" not in in_file:
-        values = {"notifier": "webhook", "url": SecretStr(url), **signed}
+        values = {"notifier": "webhook", "url": SecretStr(url), **signed, **_EVERYTHING}
         yield _entry("$WTWIN_WATCH_WEBHOOK_URL", values, places)
 
 
@@ -104,13 +125,20 @@ def _slack(
             return
         if hook:
             notes.append("SLACK_WEBHOOK_URL is not used, since --slack-channel says where to post")
-        values = {"notifier": "slack", "token": SecretStr(token), "channel": channel, **api}
+        values = {
+            "notifier": "slack",
+            "token": SecretStr(token),
+            "channel": channel,
+            **api,
+            **_EVERYTHING,
+        }
         places = {"token": Place("$SLACK_BOT_TOKEN"), "api_url": Place("$SLACK_API_URL")}
         yield _entry("--slack-channel", values, places)
     elif "slack" in in_file:
         return
     elif hook:
-        yield _entry("$SLACK_WEBHOOK_URL", {"notifier": "slack", "webhook": SecretStr(hook)})
+        values = {"notifier": "slack", "webhook": SecretStr(hook), **_EVERYTHING}
+        yield _entry("$SLACK_WEBHOOK_URL", values)
     elif token:
         notes.append(
             "SLACK_BOT_TOKEN is set but no channel is named, so Slack is not told;"

@@ -18,6 +18,9 @@ from pydantic import (
     Strict,
 )
 
+from wtwin_watch.alerting.budget import parse_budget
+from wtwin_watch.alerting.digest import Digest
+from wtwin_watch.alerting.routing import Recipient, Routing
 from wtwin_watch.model import Severity
 from wtwin_watch.protocols import Options, SourceOptions
 from wtwin_watch.secrets import shown_url
@@ -36,8 +39,36 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+def _read_receivers(value: Any) -> Any:
+    """Take the name of one receiver for a list of one."""
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list | tuple) or not all(isinstance(one, str) for one in values):
+        raise ValueError('should be names of receivers, such as ["team"]')
+    return tuple(dict.fromkeys(values))
+
+
+ReceiverNames = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_read_receivers, json_schema_input_type=str | list[str]),
+]
+
+
+def _read_false_alarms(value: Any) -> Any:
+    """Read a budget as how many false alarms a second; None where it is off."""
+    if value is None or value == "off":
+        return None
+    if not isinstance(value, str):
+        raise ValueError("should be a text such as '1 per week', or 'off'")
+    return parse_budget(value)
+
+
+FalseAlarms = Annotated[
+    float | None, BeforeValidator(_read_false_alarms, json_schema_input_type=str)
+]
+
+
 class AlertSettings(Section):
-    """The table ``[alerts]``: how patient alerts are."""
+    """The table ``[alerts]``: how patient alerts are, and who is told."""
 
     for_s: Duration = Field(
         0.0, alias="for", description="a detection must last this long before its alert fires"
@@ -77,6 +108,37 @@ class AlertSettings(Section):
         7 * 86_400.0,
         alias="forget_after",
         description="a run that is listed no longer is forgotten after this time",
+    )
+    group_wait_s: Duration = Field(
+        5.0,
+        alias="group_wait",
+        description="the first alert of a group waits this long for others; critical ones don't",
+    )
+    group_interval_s: Duration = Field(
+        300.0,
+        alias="group_interval",
+        description="later alerts of a group are told at most this often",
+    )
+    group_window_s: Duration = Field(
+        600.0,
+        alias="group_window",
+        description="alerts of one source and family that begin within this time of each other are"
+        " told together; 0s: each by itself",
+    )
+    repeat_s: Duration = Field(
+        86_400.0,
+        alias="repeat",
+        description="what still fires and nobody has acknowledged is told again after this time;"
+        " 0s: never",
+    )
+    false_alarms: FalseAlarms = Field(
+        "1 per week",
+        validate_default=True,
+        description="false alarms that may be told of all that is watched, such as '1 per week'; 'off':"
+        " all that detector.far allows a run. Off if left out where detector.far is given",
+    )
+    receivers: ReceiverNames | None = Field(
+        None, description="who is told where no route matches; every receiver if left out"
     )
 
 
@@ -228,6 +290,14 @@ class ReceiverTable(Section):
 
     name: Name | None = Field(None, description="what it is called in logs and commands")
     notifier: str = Field(description="which kind of channel it is")
+    severity: Annotated[Severity, Strict(False)] = Field(
+        Severity.WARNING, description="what is less grave than this begins no message to it"
+    )
+    group: bool | None = Field(
+        None,
+        description="whether alerts that belong together are one message; if left out, unless its"
+        " notifier groups by itself",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +323,8 @@ class ReceiverSettings:
     options: Options
     origin: str
     """Where it was asked for: ``config.toml:12`` or ``$SLACK_WEBHOOK_URL``."""
+    recipient: Recipient
+    """What it isn't told, and whether alerts are put together for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,10 +337,25 @@ class Settings:
     detector: DetectorSettings
     sources: tuple[SourceSettings, ...]
     receivers: tuple[ReceiverSettings, ...]
+    routing: Routing
+    """Which of the receivers are told of what."""
+    digests: tuple[Digest, ...] = ()
     file: Path | None = None
     """The settings file that was read, if any."""
     notes: tuple[str, ...] = ()
     """What a person should know about how the settings came together."""
+
+
+def allowed_false_alarms(settings: Settings) -> float | None:
+    """How many false alarms a second may be told of all runs; None: what each run's detector finds.
+
+    Who gives ``far`` has chosen a threshold, and a budget beside it only by saying so.
+    """
+    asked = "false_alarms" in settings.alerts.model_fields_set
+    threshold = "far" in settings.detector.model_fields_set
+    if settings.detector.name != "trend" or (threshold and not asked):
+        return None
+    return settings.alerts.false_alarms
 
 
 @dataclass(frozen=True, slots=True)

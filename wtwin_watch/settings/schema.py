@@ -9,12 +9,14 @@ from pydantic import BaseModel
 
 from wtwin_watch import plugins
 from wtwin_watch.errors import SettingsError
+from wtwin_watch.settings.digests import DigestTable
 from wtwin_watch.settings.model import (
     AlertSettings,
     DetectorSettings,
     ReceiverTable,
     SourceTable,
 )
+from wtwin_watch.settings.routes import RouteTable
 
 
 def settings_schema() -> dict[str, Any]:
@@ -40,6 +42,8 @@ def settings_schema() -> dict[str, Any]:
                 "type": "array",
                 "items": {"anyOf": _kinds(plugins.NOTIFIERS, "notifier", ReceiverTable)},
             },
+            "route": {"type": "array", "items": _of(RouteTable)},
+            "digest": {"type": "array", "items": _of(DigestTable)},
         },
     }
 

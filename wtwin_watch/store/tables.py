@@ -140,3 +140,61 @@ receipts = Table(
     Column("alert_id", String(40), primary_key=True),
     Column("receipt_json", Text, nullable=False),
 )
+
+# What was decided about telling people of an alert: told, held back and why, told together with another.
+decisions = Table(
+    "decisions",
+    metadata,
+    Column("seq", _serial, primary_key=True, autoincrement=True),
+    Column("alert_id", String(40), nullable=False, index=True),
+    Column("at", Double, nullable=False),
+    Column("receiver", String(200), nullable=False),  # empty: all of them
+    Column("decision", String(40), nullable=False),
+    Column("text", Text, nullable=False),
+)
+
+# Alerts that one receiver is told of together, while one of them is open; named after the first of them.
+groups = Table(
+    "groups",
+    metadata,
+    Column("receiver", String(200), primary_key=True),
+    Column("id", String(40), primary_key=True),
+    Column("group_json", Text, nullable=False),
+)
+
+silences = Table(
+    "silences",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("matchers", Text, nullable=False),
+    Column("starts_at", Double, nullable=False),
+    Column("ends_at", Double, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("comment", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+)
+
+# What the daemon says of itself, under a name.
+facts = Table(
+    "facts",
+    metadata,
+    Column("name", String(40), primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("fact_json", Text, nullable=False),
+)
+
+# What people ask of the daemon about an alert, and what it answered.
+requests = Table(
+    "requests",
+    metadata,
+    Column("seq", _serial, primary_key=True, autoincrement=True),
+    Column("verb", String(20), nullable=False),
+    Column("alert_id", String(40), nullable=False),
+    Column("by", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("until", Double),
+    Column("comment", Text, nullable=False),
+    Column("done_at", Double, index=True),
+    Column("outcome", Text),
+    Column("refused", Boolean, nullable=False, server_default=false()),
+)

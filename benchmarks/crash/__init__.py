@@ -1,0 +1,1 @@
+"""Kills the daemon five hundred times, and counts what each receiver was told."""
