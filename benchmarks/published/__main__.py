@@ -26,7 +26,7 @@ class Tables:
 
     def measure(self, quick: bool) -> Iterator[Measure | Skipped]:
         """Judge our own logs and, unless it is to be quick, those of the published experiment."""
-        yield from self._of(OURS, LOGS)
+        yield from self._of(OURS, LOGS, quick)
         left = missing(LOGS, published_set())
         if left:
             names = ", ".join(one.name for one in left[:3])
@@ -41,11 +41,11 @@ class Tables:
             )
             yield Skipped(GIVEN, why)
         else:
-            yield from self._of(GIVEN, folder / "nanogpt")
+            yield from self._of(GIVEN, folder / "nanogpt", quick)
 
-    def _of(self, whose: str, folder: Path) -> Iterator[Measure | Skipped]:
+    def _of(self, whose: str, folder: Path, quick: bool) -> Iterator[Measure | Skipped]:
         self.judged[whose] = judged = judge(folder)
-        yield from measures(judged, whose)
+        yield from measures(judged, whose, quick)
 
     def write(self, path: Path, measured: Sequence[Measure]) -> None:
         """Write the report."""

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.curves import read
 from benchmarks.published.detectors import (
+    DETECTORS,
     cusum_fair,
     cusum_published,
     threshold_fair,
@@ -131,10 +132,37 @@ def test_runs_of_one_seed_are_the_same_until_they_fail():
     assert all(losses == runs[0] for runs in by_seed.values() for losses in runs)
 
 
-def test_our_logs_keep_every_target():
-    found = list(measures(judge(LOGS), "our logs"))
+def test_our_logs_keep_every_target_as_far_as_so_many_runs_can_tell():
+    found = list(measures(judge(LOGS), "our logs", quick=True))
 
     assert [m.line for m in found if not isinstance(m, Measure) or not m.kept] == []
+
+
+@pytest.mark.parametrize(
+    ("delays", "quick", "missed"),
+    [
+        ((12.0,), False, True),
+        ((12.0,), True, False),  # one run doesn't tell whether the mean is above 11
+        ((12.0, 10.5), True, False),
+        ((20.0, 20.1), True, True),
+        ((), True, True),
+    ],
+)
+def test_the_quick_form_misses_a_mean_delay_only_where_it_is_sure(delays, quick, missed):
+    judged = [Judged("a", "weightcorrupt", dict.fromkeys(DETECTORS, 2003.0))]
+    judged += [Judged("b", "none", dict.fromkeys(DETECTORS))]
+    judged += [
+        Judged("c", "proglabel_linear", dict.fromkeys(DETECTORS, 2000.0 + delay))
+        for delay in delays
+    ] or [Judged("c", "proglabel_linear", dict.fromkeys(DETECTORS))]
+
+    [found] = [
+        m
+        for m in measures(judged, "x", quick)
+        if m.name == "ours, x: linear label noise, mean delay"
+    ]
+
+    assert (found.verdict == "MISSED") == missed
 
 
 @needs_logs
