@@ -73,7 +73,6 @@ def test_the_client_asks_for_the_operations_and_fields_that_were_recorded(tmp_pa
 
     assert recorded.keys() == WRITING | READING | BY_HAND
     assert asked.keys() >= recorded.keys()
-    for operation in recorded:
-        known = recorded[operation]
+    for operation, known in recorded.items():
         assert fields(asked[operation].query) == fields(known["query"]), operation
         assert asked[operation].variables.keys() == (known["variables"] or {}).keys(), operation
