@@ -35,6 +35,7 @@ unit: .venv/dev  ## the test suite
 bench: .venv/dev  ## the quick benchmarks
 	$(BIN)/python -m benchmarks.daemon --quick
 	$(BIN)/python -m benchmarks.sources --quick
+	$(BIN)/python -m benchmarks.delivery --quick
 	$(BIN)/python -m benchmarks.crash --quick
 	$(BIN)/python -m benchmarks.detection --quick --only simulated
 

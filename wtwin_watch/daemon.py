@@ -21,17 +21,26 @@ import sqlalchemy as sa
 import structlog
 
 from wtwin_watch.alerting.lifecycle import Policy
-from wtwin_watch.alerting.routing import Recipient
+from wtwin_watch.alerting.routing import Recipient, Routing
+from wtwin_watch.alerting.telling import Telling, Timing
 from wtwin_watch.clock import SystemClock
 from wtwin_watch.errors import OwnershipLost, StateDamaged, StoreError
 from wtwin_watch.ingest.engine import Engine
 from wtwin_watch.ingest.plan import Patience, SourcePlan
 from wtwin_watch.notify.outbox import GIVE_UP_S, Deliverer
+from wtwin_watch.notify.periodic import Digests
+from wtwin_watch.notify.refusals import Refusals
 from wtwin_watch.pictures import Pictures
 from wtwin_watch.plugins import load_adapter, load_notifier
 from wtwin_watch.protocols import Clock, Options
 from wtwin_watch.sdnotify import Systemd
-from wtwin_watch.settings import AlertSettings, ReceiverSettings, Settings, SourceSettings
+from wtwin_watch.settings import (
+    AlertSettings,
+    ReceiverSettings,
+    Settings,
+    SourceSettings,
+    allowed_false_alarms,
+)
 from wtwin_watch.store import Store, database, owner
 
 log = structlog.get_logger("wtwin_watch.daemon")
@@ -43,6 +52,7 @@ ONCE_DRAIN_S = 60.0
 KEEP_S = 90 * 86_400.0
 """How long delivered notifications and resolved alerts are kept."""
 PRUNE_EVERY_S = 3600.0
+DIGESTS_EVERY_S = 10.0
 
 EXIT_OK, EXIT_FIRING, EXIT_BLIND = 0, 1, 69
 
@@ -106,9 +116,13 @@ class Daemon:
         self._failure: Exception | None = None
         self._next_heartbeat = 0.0
         self._next_prune = 0.0
+        self._next_digests = 0.0
         self._forget_after_s = settings.alerts.forget_after_s
         self._ready = False
         self._pictures = Pictures(store)
+        names = [r.name for r in receivers]
+        known = [r.name for r in (*settings.receivers, *receivers)]
+        refusals = Refusals(store, clock, names, self._wake_deliverers)
         self._deliverers = [
             Deliverer(
                 r.name,
@@ -117,30 +131,35 @@ class Daemon:
                 clock,
                 self._fail,
                 self._pictures.sent,
+                refusals,
             )
             for r in receivers
         ]
+        told = {r.name for r in receivers}
+        digests = [digest for digest in settings.digests if digest.receiver in told]
+        self._digests = Digests(store, digests, clock.time())
         self._engine = Engine(
             store=store,
             clock=clock,
-            receivers=[r.name for r in receivers],
+            telling=_telling(settings, receivers),
             detector=settings.detector.options(),
             policy=Policy(settings.alerts.for_s, settings.alerts.cooldown_s),
             patience=_patience(settings.alerts),
             told=self._wake_deliverers,
             once=once,
+            allowed=allowed_false_alarms(settings),
         )
         for s in settings.sources:
             source = load_adapter(s.adapter)(s.name, s.options)
             self._engine.add(s.name, source, _plan(s))
         self._engine.leave_others()
+        refusals.leave_others(known)
         # What the configured ones are owed waits for them, also while a dry run tells none of them.
-        known = [r.name for r in (*settings.receivers, *receivers)]
         parked = store.park_strangers(known, clock.time())
         if parked:
             log.warning("notifications parked: their receiver is not configured", count=parked)
         now = clock.time()
-        retried = store.retry_parked([r.name for r in receivers], now - GIVE_UP_S, now)
+        retried = store.retry_parked(names, now - GIVE_UP_S, now)
         if retried:
             log.info("parked notifications are tried again", count=retried)
 
@@ -200,6 +219,11 @@ class Daemon:
             with self._survivable("heartbeat"):
                 self._store.heartbeat(self._clock.time(), status)
                 self._engine.note_progress()
+        if moment >= self._next_digests:
+            self._next_digests = moment + DIGESTS_EVERY_S
+            with self._survivable("digest"):
+                if self._digests.turn(self._clock.time()):
+                    self._wake_deliverers()
         if moment >= self._next_prune:
             self._next_prune = moment + PRUNE_EVERY_S
             with self._survivable("pruning"):
@@ -259,6 +283,21 @@ def _patience(alerts: AlertSettings) -> Patience:
         forget_after_s=alerts.forget_after_s,
         min_steps=alerts.min_steps,
     )
+
+
+def _telling(settings: Settings, receivers: Sequence[ReceiverSettings]) -> Telling:
+    alerts = settings.alerts
+    timing = Timing(
+        wait_s=alerts.group_wait_s,
+        interval_s=alerts.group_interval_s,
+        window_s=alerts.group_window_s,
+        repeat_s=alerts.repeat_s,
+    )
+    recipients = tuple(r.recipient for r in receivers)
+    # Routes name configured receivers; whoever stands in for them, in a dry run, is told of everything.
+    routed = receivers == settings.receivers
+    routing = settings.routing if routed else Routing((), tuple(r.name for r in receivers))
+    return Telling(recipients, routing, timing)
 
 
 def _plan(source: SourceSettings) -> SourcePlan:

@@ -118,6 +118,7 @@ class Family(StrEnum):
     PROGRESS = "progress"
     STATE = "state"
     SOURCE = "source"
+    RECEIVER = "receiver"
 
 
 class Severity(StrEnum):
@@ -154,6 +155,10 @@ class Detection:
     sigma: float | None = None
     score: float | None = None
     evidence: tuple[str, ...] = ()
+    strength: float | None = None
+    """Evidence against chance in nats: chance brings as much once in about exp(strength + 1.5) points.
+
+    None where chance has no part in it."""
     patience_s: float = 0.0
     """Its alert waits this long before it fires, seconds, and is dropped if the detection ends before."""
     last_lines: tuple[str, ...] = ()
@@ -225,9 +230,22 @@ class Event(StrEnum):
 
     FIRING = "firing"
     CHANGED = "changed"
+    REPEATED = "repeated"
+    """It fires still, and nobody has said that they have seen it."""
     ACKNOWLEDGED = "acknowledged"
+    """Somebody has seen it; or that was taken back, and the alert says nothing of it any more."""
     RESOLVED = "resolved"
     TEST = "test"
+    DIGEST = "digest"
+    """What happened in some time: it is about no alert, and nobody is to be disturbed by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """An alert that is told together with another one, and its run."""
+
+    alert: Alert
+    run: Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +275,10 @@ class Notification:
     attempt: int = 1
     previous: Mapping[str, Any] | None = None
     """The receipt of what this receiver was first sent about this alert."""
+    others: tuple[Companion, ...] = ()
+    """Alerts that are told together with it; ``alert`` then stands for all of them."""
+    size: int = 1
+    """How many alerts it is about, also where not all of them are listed."""
 
 
 @dataclass(frozen=True, slots=True)

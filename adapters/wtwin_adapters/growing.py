@@ -14,7 +14,8 @@ from wtwin_adapters.files import digest, opened, shown, unreadable
 
 MANY = 256
 """So many files of a run are remembered in full; of others that were read to their end, how far that was."""
-_HEAD = 64
+HEAD = 64
+"""So many bytes of a file's beginning tell whether it is still the same."""
 _PAST = struct.Struct("<8sQQ")
 
 
@@ -147,7 +148,7 @@ def read_files(positions: Positions, paths: Mapping[str, str], reader: FileReade
             continue
         with opened(path) as fd:
             status = os.fstat(fd)
-            if known and not _is_same(fd, status.st_size, known):
+            if known and not is_same(fd, status.st_size, known):
                 if reader.begun:
                     return True
                 raise Replaced(name)
@@ -160,7 +161,7 @@ def read_files(positions: Positions, paths: Mapping[str, str], reader: FileReade
             reader.read(path, fd, status.st_size, position)
             if reader.given > before:
                 positions.current, position.used = name, True
-            position.head = digest(os.pread(fd, min(_HEAD, position.offset), 0))
+            position.head = digest(os.pread(fd, min(HEAD, position.offset), 0))
             position.size = -1 if reader.full else status.st_size
             position.mtime_ns = status.st_mtime_ns
         if reader.full:
@@ -168,11 +169,11 @@ def read_files(positions: Positions, paths: Mapping[str, str], reader: FileReade
     return False
 
 
-def _is_same(fd: int, size: int, position: Position) -> bool:
+def is_same(fd: int, size: int, position: Position) -> bool:
     """Whether a file begins as the one that was read, and is not shorter."""
     if size < position.offset:
         return False
-    head = os.pread(fd, min(_HEAD, position.offset), 0)
+    head = os.pread(fd, min(HEAD, position.offset), 0)
     return not position.head or digest(head) == position.head
 
 

@@ -6,9 +6,7 @@ variables of the whole process; here a request takes seconds, and the watcher's 
 
 from __future__ import annotations
 
-import contextlib
 import os
-import threading
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -19,9 +17,8 @@ import urllib3
 from urllib3.exceptions import HTTPError, MaxRetryError, SSLError
 
 from wtwin_adapters.mlflow_login import Login
-from wtwin_adapters.pools import pool_for
+from wtwin_adapters.pools import TooLarge, TooSlow, pool_for, whole_answer
 from wtwin_watch.errors import SourceError
-from wtwin_watch.protocols import Clock
 from wtwin_watch.secrets import shown_url
 
 REQUEST_S = 20.0
@@ -31,10 +28,8 @@ WHOLE_S = 45.0
 MAX_ANSWER = 64 << 20
 """A longer answer isn't read, bytes."""
 _CONNECT_S = 5.0
-_CHUNK = 1 << 16
 _CONNECTIONS = 4
 _SAID = 200
-_LONGEST_REST_S = 300.0
 
 _OK, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_MANY = 200, 401, 403, 404, 429
 
@@ -46,13 +41,10 @@ class Gone(SourceError):
 class Server:
     """One MLflow server. Called from several threads."""
 
-    def __init__(self, login: Login, clock: Clock = time) -> None:
+    def __init__(self, login: Login) -> None:
         self.url = login.url
         self._login = login
-        self._clock = clock
         self._pool = _pool(login)
-        self._rest_until = 0.0
-        self._lock = threading.Lock()
 
     def get(self, path: str, query: Mapping[str, Any], within_s: float = REQUEST_S) -> Any:
         """Ask and return the JSON of the answer. Raises `SourceError`, `Gone` for what isn't there."""
@@ -72,9 +64,6 @@ class Server:
         self._pool.clear()
 
     def _request(self, method: str, path: str, body: bytes | None, within_s: float) -> bytes:
-        left_s = self._rest_until - self._clock.monotonic()
-        if left_s > 0:
-            raise SourceError(f"{self._where} asked to be left alone, for {left_s:.0f} s more")
         until = time.monotonic() + within_s
         headers = {"user-agent": "wtwin-watch", "accept-encoding": "gzip", **self._login.headers()}
         if body is not None:
@@ -90,33 +79,21 @@ class Server:
                 redirect=False,
                 preload_content=False,
             )
-            try:
-                content = self._read(answer, until, within_s)
-            finally:
-                # A connection whose answer was read to its end goes back to the pool by itself.
-                answer.close() if answer.length_remaining else answer.release_conn()
+            content = whole_answer(answer, MAX_ANSWER, until)
+        except TooLarge as error:
+            raise SourceError(
+                f"an answer of {self._where} is over {MAX_ANSWER >> 20} MiB; a server of MLflow 3.4"
+                " or newer gives long histories in parts"
+            ) from error
+        except TooSlow as error:
+            raise SourceError(
+                f"{self._where} gave no whole answer within {within_s:.0f} s"
+            ) from error
         except (HTTPError, OSError) as error:
             raise self._unreachable(error) from error
         if answer.status != _OK:
             raise self._refused(answer.status, answer.headers, content)
         return content
-
-    def _read(self, answer: urllib3.BaseHTTPResponse, until: float, within_s: float) -> bytes:
-        parts: list[bytes] = []
-        size = 0
-        while part := answer.read1(_CHUNK, decode_content=True):  # what has come, not a full chunk
-            parts.append(part)
-            size += len(part)
-            if size > MAX_ANSWER:
-                answer.close()
-                raise SourceError(
-                    f"an answer of {self._where} is over {MAX_ANSWER >> 20} MiB; a server of MLflow 3.4"
-                    " or newer gives long histories in parts"
-                )
-            if time.monotonic() > until:
-                answer.close()
-                raise SourceError(f"{self._where} gave no whole answer within {within_s:.0f} s")
-        return b"".join(parts)
 
     def _json(self, path: str, content: bytes) -> Any:
         try:
@@ -142,7 +119,8 @@ class Server:
                 f"{self._where}: its certificate isn't accepted; name its authority's in"
                 " MLFLOW_TRACKING_SERVER_CERT_PATH"
             )
-        if isinstance(cause, urllib3.exceptions.TimeoutError):
+        refused = isinstance(cause, urllib3.exceptions.NewConnectionError)  # a timeout by its class
+        if isinstance(cause, urllib3.exceptions.TimeoutError) and not refused:
             return SourceError(
                 f"{self._where} doesn't answer in time; see whether it is overloaded"
             )
@@ -165,9 +143,8 @@ class Server:
         if status // 100 == 3:  # noqa: PLR2004
             return SourceError(f"{said}, a redirection; set the source's uri to where it leads")
         if status == _TOO_MANY or status // 100 == 5:  # noqa: PLR2004
-            with contextlib.suppress(ValueError), self._lock:
-                rest_s = min(float(headers.get("retry-after", "0")), _LONGEST_REST_S)
-                self._rest_until = max(self._rest_until, self._clock.monotonic() + rest_s)
+            asked = headers.get("retry-after", "").strip()
+            return SourceError(said, retry_after_s=float(asked) if asked.isdecimal() else None)
         return SourceError(said)
 
 

@@ -39,11 +39,13 @@ class Row(NamedTuple):
 def row_of(metric: Mapping[str, Any]) -> Row:
     """Read a metric as a server's JSON has it. Raises ValueError or TypeError if it is none."""
     value = float(metric.get("value", 0.0))
-    return Row(
-        int(metric.get("timestamp", 0)),
-        int(metric.get("step", 0)),
-        None if math.isnan(value) else max(-_LARGEST, min(value, _LARGEST)),
-    )
+    return row_with(int(metric.get("timestamp", 0)), int(metric.get("step", 0)), value)
+
+
+def row_with(timestamp: int, step: int, value: float) -> Row:
+    """Make a row of a value as it was logged."""
+    stored = None if math.isnan(value) else max(-_LARGEST, min(value, _LARGEST))
+    return Row(timestamp, step, stored)
 
 
 @dataclass(slots=True)

@@ -16,9 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, ConfigDict
 
 from wtwin_adapters.files import digest
+from wtwin_adapters.mlflow_experiments import (
+    Experiments,
+    choose,
+    is_missing,
+    missing_id,
+    no_experiment,
+    no_runs,
+)
 from wtwin_adapters.mlflow_history import (
     Fingerprint,
     History,
@@ -55,10 +63,6 @@ _API = "/api/2.0/mlflow/"
 _STATUS = {status.name: status for status in RunStatus}
 
 
-def _names(given: Any) -> Any:
-    return (given,) if isinstance(given, str) else given
-
-
 class MlflowOptions(SourceOptions):
     """Where the server is, which runs of it are watched, and who asks."""
 
@@ -66,7 +70,7 @@ class MlflowOptions(SourceOptions):
 
     uri: Annotated[str, AfterValidator(check_uri)]
     """The tracking server's http:// or https:// address, or databricks, or databricks://PROFILE."""
-    experiments: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    experiments: Experiments = ()
     """Names or ids of experiments; left out, all active ones."""
     filter: str | None = None
     """Which runs, in MLflow's own search language: ``tags.team = 'llm'``."""
@@ -80,10 +84,7 @@ class MlflowOptions(SourceOptions):
     @property
     def no_runs(self) -> str:
         """Say where nothing was found."""
-        where = (
-            f"experiment {' or '.join(self.experiments)}" if self.experiments else "any experiment"
-        )
-        return f"no run in {where} is running or ended within a day"
+        return no_runs(self.experiments, "is running or ended within a day")
 
 
 @dataclass(slots=True)
@@ -151,7 +152,7 @@ class MlflowSource:
             raise SourceError("the server lists runs in an unknown form; check uri") from error
         with self._lock:
             self._seen = {run: self._seen[run] for run in found}
-        return runs + [Run(RunKey(self._name, f"experiment {n}"), n) for n in self._missing]
+        return runs + [Run(RunKey(self._name, missing_id(n)), n) for n in self._missing]
 
     def roots(self) -> Sequence[Path]:
         """A server has no folders."""
@@ -171,7 +172,7 @@ class MlflowSource:
                     for secret in (options.password, options.token)
                 )
                 who = login(options.uri, options.username, password, token)
-                self._server = Server(who, self._clock)
+                self._server = Server(who)
             return self._server
 
     def _find_experiments(self, server: Server) -> None:
@@ -182,16 +183,10 @@ class MlflowSource:
             str(experiment["experiment_id"]): str(experiment["name"])
             for experiment in _paged(server, "experiments/search", "experiments", {})
         }
-        wanted = self._options.experiments
-        ids = {name: number for number, name in there.items()}
-        chosen = [ids.get(name, name) for name in wanted] if wanted else list(there)
-        self._experiments = {number: there[number] for number in chosen if number in there}
-        self._missing = tuple(
-            n for n, number in zip(wanted, chosen, strict=False) if number not in there
-        )
+        self._experiments, self._missing = choose(self._options.experiments, there)
         self._look_up_at = now + EXPERIMENTS_S
         if self._missing and not self._experiments:
-            raise SourceError(_no_experiment(self._missing, there.values()))
+            raise SourceError(no_experiment(self._missing, there.values()))
 
     def _search(self, server: Server, condition: str) -> Iterator[Mapping[str, Any]]:
         own = self._options.filter
@@ -253,8 +248,8 @@ class MlflowSource:
     def fetch(self, run: Run, cursor: Cursor | None, limit: int) -> Batch:
         """Read on in the metrics of ``run``; see `wtwin_watch.protocols.Source.fetch`."""
         number = run.key.run
-        if number.startswith("experiment "):
-            raise SourceError(_no_experiment(self._missing, self._experiments.values()))
+        if is_missing(number):
+            raise SourceError(no_experiment(self._missing, self._experiments.values()))
         server = self._connected()
         seen = self._seen.get(number) or self._ask_for(server, number)
         restart = None
@@ -418,9 +413,3 @@ def _paged(
             raise SourceError(f"the server's list of {what} doesn't come to an end")
         token = following
     raise SourceError(f"more than {_MOST_PAGES * PAGE} {what}; narrow experiments or filter")
-
-
-def _no_experiment(missing: Iterable[str], there: Iterable[str]) -> str:
-    names = ", ".join(repr(name) for name in missing)
-    known = ", ".join(sorted(there)[:10]) or "none"
-    return f"no active experiment {names}; correct the source's experiments; there is: {known}"

@@ -15,8 +15,9 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from wtwin_adapters.naming import usable
+from wtwin_adapters.pools import TooLarge
 from wtwin_adapters.wandb_api_host import Host
-from wtwin_adapters.wandb_api_http import BadShape, TooLarge
+from wtwin_adapters.wandb_api_http import BadShape
 from wtwin_adapters.wandb_api_queries import Head, Page, RunPath, ask_head, ask_page
 from wtwin_adapters.wandb_api_rows import Gatherer, Row, Taken, rows_of
 from wtwin_watch.errors import SourceError

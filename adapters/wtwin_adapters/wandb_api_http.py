@@ -12,7 +12,7 @@ import orjson
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from wtwin_adapters.pools import pool_for
+from wtwin_adapters.pools import TooSlow, pool_for, whole_answer
 from wtwin_adapters.wandb_api_budget import Budget
 from wtwin_watch.errors import SourceError
 from wtwin_watch.secrets import shown_url
@@ -20,14 +20,9 @@ from wtwin_watch.secrets import shown_url
 REQUEST_S = 20.0
 """For all of one request, seconds."""
 MOST_BYTES = 32 << 20
-_PIECE = 1 << 16
 _CONNECTIONS = 8
 _OK, _TOO_MANY, _SERVER = 200, 429, 500
 _REFUSED = (401, 403)
-
-
-class TooLarge(Exception):
-    """An answer beyond `MOST_BYTES`: ask for less."""
 
 
 class BadShape(Exception):
@@ -54,7 +49,7 @@ class GraphQL:
         """Send a query, and give the ``data`` of its answer.
 
         Raises `SourceError` saying what happened and the cure, `BadShape` for a query that this server
-        does not understand, `TooLarge`.
+        does not understand, `wtwin_adapters.pools.TooLarge` for an answer beyond `MOST_BYTES`: ask for less.
         """
         body = {"operationName": operation, "query": query, "variables": variables}
         status, headers, raw = self._post(json.dumps(body).encode())
@@ -99,26 +94,16 @@ class GraphQL:
                 f"W&B at {self._shown} can't be reached: {_cause(error)}; check base_url and the network"
             ) from error
         try:
-            pieces, size = [], 0
-            for piece in answer.stream(_PIECE, decode_content=True):
-                pieces.append(piece)
-                size += len(piece)
-                if size > MOST_BYTES:
-                    raise TooLarge
-                if time.monotonic() > until:
-                    raise SourceError(
-                        f"W&B at {self._shown} gave no whole answer in {REQUEST_S:g} s"
-                    )
+            content = whole_answer(answer, MOST_BYTES, until)
+        except TooSlow as error:
+            raise SourceError(
+                f"W&B at {self._shown} gave no whole answer in {REQUEST_S:g} s"
+            ) from error
         except HTTPError as error:
-            answer.close()
             raise SourceError(
                 f"W&B at {self._shown} broke off its answer: {_cause(error)}"
             ) from error
-        except (TooLarge, SourceError):
-            answer.close()
-            raise
-        answer.release_conn()
-        return answer.status, answer.headers, b"".join(pieces)
+        return answer.status, answer.headers, content
 
 
 def refused(shown: str, status: int | None, rest_s: float = 0.0, text: str = "") -> SourceError:

@@ -43,6 +43,8 @@ MOST_REQUESTS = 20_000
 SETTINGS = """
 [alerts]
 cooldown = "0s"
+group_wait = "0s"
+group_window = "0s"
 
 [[source]]
 name = "logs"

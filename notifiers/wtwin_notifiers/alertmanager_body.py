@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from wtwin_notifiers.text import block, line, shorten
 from wtwin_notifiers.urls import http_url
 from wtwin_notifiers.webhook_body import timestamp
-from wtwin_watch.model import Alert, AlertState, Event, Family, Notification, Receipt
+from wtwin_watch.model import Alert, AlertState, Companion, Event, Family, Notification, Receipt
 
 Labels = dict[str, str]
 
@@ -29,6 +30,7 @@ _NAMES = {
     Family.PROGRESS: "TrainingNotProgressing",
     Family.STATE: "TrainingRunFailed",
     Family.SOURCE: "TrainingSourceDown",
+    Family.RECEIVER: "TrainingAlertsUndelivered",
 }
 _TEST = "WtwinWatchTest"
 _GROUPED_BY = ("alertname", "run", "source")
@@ -118,6 +120,7 @@ def webhook(notification: Notification) -> bytes:
     alerts = [_told(notification, named, resolved=over)]
     if known is not None and known != named:
         alerts.insert(0, _told(notification, known, resolved=True))
+    alerts += [_companion(notification, other) for other in notification.others]
     common = {
         name: value
         for name, value in named.items()
@@ -134,7 +137,7 @@ def webhook(notification: Notification) -> bytes:
         "groupLabels": group,
         "commonLabels": common,
         "commonAnnotations": description(notification),
-        "externalURL": _generator(notification).get("generatorURL", ""),
+        "externalURL": _address(notification.message.link),
         "version": "4",
         "groupKey": f"{{}}:{{{quoted}}}",
         "truncatedAlerts": 0,
@@ -151,9 +154,19 @@ def _told(notification: Notification, named: Labels, *, resolved: bool) -> dict[
         "annotations": description(notification),
         "startsAt": timestamp(_start(alert)),
         "endsAt": end,
-        "generatorURL": _generator(notification).get("generatorURL", ""),
+        "generatorURL": _address(notification.message.link),
         "fingerprint": fingerprint(named),
     }
+
+
+def _companion(notification: Notification, other: Companion) -> dict[str, Any]:
+    """An alert that is told together with the one that the notification is about."""
+    alert = other.alert
+    own = replace(notification, alert=alert, run=other.run, others=())
+    told = _told(own, labels(own), resolved=alert.state is AlertState.RESOLVED)
+    said = shorten(block(alert.outcome or alert.detection.summary), _ANNOTATION_CHARS)
+    link = _address(other.run.url)
+    return {**told, "annotations": {"summary": said, "kind": alert.kind}, "generatorURL": link}
 
 
 def fingerprint(named: Labels) -> str:
@@ -184,7 +197,12 @@ def _a_date(seconds: float) -> float:
 
 def _generator(notification: Notification) -> dict[str, str]:
     """The link to the run, where it is one: Alertmanager refuses a push with a generator URL that isn't."""
+    link = _address(notification.message.link)
+    return {"generatorURL": link} if link else {}
+
+
+def _address(url: str | None) -> str:
     try:
-        return {"generatorURL": http_url(notification.message.link or "").geturl()}
+        return http_url(url or "").geturl()
     except ValueError:
-        return {}
+        return ""

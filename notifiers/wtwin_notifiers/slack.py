@@ -35,7 +35,7 @@ _OK = 200
 
 _QUIET = frozenset({Event.ACKNOWLEDGED, Event.RESOLVED})
 """Events that edit the message and add nothing to the thread: an edit notifies nobody."""
-_UNMENTIONED = _QUIET | {Event.TEST}
+_UNMENTIONED = _QUIET | {Event.TEST, Event.DIGEST}
 _GRAVER: Mapping[Severity, tuple[str, ...]] = {
     Severity.CRITICAL: (Severity.WARNING, Severity.INFO),
     Severity.WARNING: (Severity.INFO,),
@@ -119,13 +119,16 @@ class SlackNotifier:
         channel = self._options.channel or ""
         metadata = slack_layout.metadata(notification)
         answer = self._post(payload, metadata, channel, None)
+        if notification.event is Event.DIGEST:
+            return Receipt()  # nothing follows it
         return Receipt({**(_first_message(answer) or {}), **self._known(notification)})
 
     def _answer(self, notification: Notification, first: Mapping[str, str]) -> Receipt:
-        """Reply in the thread; mention somebody where the alert has become graver than they were told."""
+        """Reply in the thread; mention somebody where it is graver than they know, or nobody has seen it."""
         before = (notification.previous or {}).get("severity")
         graver = before in _GRAVER.get(notification.alert.severity, ())
-        mention = self._mentioned(notification) if graver else ()
+        again = notification.event is Event.REPEATED
+        mention = self._mentioned(notification) if graver or again else ()
         payload = slack_layout.reply(notification, mention=mention)
         self._post(payload, slack_layout.metadata(notification), first["channel"], first["ts"])
         return Receipt({**(notification.previous or first), **self._known(notification)})

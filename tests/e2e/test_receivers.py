@@ -110,3 +110,34 @@ def test_a_receiver_that_fails_delays_nobody_else_and_hears_it_all_afterwards(
         f" {took - len(receivers) * len(TOLD)} of these repeated (answer lost);"
         f" the last arrived {late_s:.0f} s after the outage",
     )
+
+
+def test_a_receiver_that_refuses_for_good_is_reported_through_another_until_it_is_mended(program):
+    def told(kind):
+        return [d.body["data"]["source"] for d in hook.deliveries if d.body["type"].endswith(kind)]
+
+    with ExitStack() as stack:
+        slack, hook = stack.enter_context(SlackStandIn()), stack.enter_context(WebhookStandIn())
+        program.configure(settings({"team": slack}, {"well": hook}))
+        log = program.folder / "log.csv"
+        log.write_text("step,loss\n" + "".join(f"{i},{x}\n" for i, x in enumerate(healthy(40))))
+        program.args += ["--csv", str(log)]
+        program.env["SLACK_BOT_TOKEN"] = "xoxb-revoked"
+        daemon = program.start()
+        assert program.known()
+        with log.open("a") as out:
+            out.writelines(f"{40 + i},{loss}\n" for i, loss in enumerate(NAN))
+        assert hook.wait_for(lambda: len(told("firing")) == 2, timeout_s=60), daemon.log
+        assert sorted(told("firing")) == ["csv", "receiver slack team"]
+        [report] = [
+            d.body["data"] for d in hook.deliveries if d.body["data"]["family"] == "receiver"
+        ]
+        assert "set receiver.slack team.token" in report["summary"]
+        assert "notifications are refused (receiver slack team)" in report["title"]
+        assert "receiver slack team" in program.command("status", "--state", program.state).stdout
+        assert daemon.stop() == 0
+
+        program.env["SLACK_BOT_TOKEN"] = TOKEN
+        daemon = program.start()
+        assert hook.wait_for(lambda: told("resolved") == ["receiver slack team"], 60), daemon.log
+        assert len(slack.parents) == 1

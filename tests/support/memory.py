@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from wtwin_watch.alerting.lifecycle import Policy
+from wtwin_watch.alerting.telling import everybody
 from wtwin_watch.errors import SourceError
 from wtwin_watch.ingest.engine import Engine
 from wtwin_watch.ingest.plan import Patience, SourcePlan
@@ -120,12 +121,12 @@ class World:
             "policy": self.policy,
             "patience": Patience(),
             "detector": ClassicOptions(),
+            "telling": everybody(*self.receivers),
         } | changes
         plan, name = settings.pop("plan", PLAN), settings.pop("name", "memory")
         self.engine = Engine(
             store=self.store,
             clock=self.clock,
-            receivers=self.receivers,
             told=self._told,
             **settings,
         )

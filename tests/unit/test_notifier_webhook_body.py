@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from tests.support.notifications import HOSTILE_NAMES, STARTED, notification
+from tests.support.notifications import HOSTILE_NAMES, STARTED, digest, notification
 from wtwin_notifiers import webhook_body
-from wtwin_watch.model import Event
+from wtwin_watch.model import AlertState, Companion, Event, Run, RunKey
 
 # The key and the example of the Standard Webhooks specification.
 SPEC_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -132,11 +132,27 @@ def test_the_body_tells_everything_about_the_alert():
             "evidence": ["trend 7.8 sigma", "wtwin 5.1 sigma"],
             "title": "Resolved: loss drifts up (gpt-small-lr3e4)",
             "summary": "back to normal after 700 steps",
+            "size": 1,
+            "others": [],
         },
     }
 
 
-@pytest.mark.parametrize("event", Event)
+def test_what_is_told_together_is_listed():
+    given = notification()
+    run = Run(RunKey("cluster", "b2"), "other", url="https://tracker.example/run/b2")
+    alert = replace(
+        given.alert, id="alr_02", run=run.key, state=AlertState.RESOLVED, outcome="over"
+    )
+    told = data(replace(given, others=(Companion(alert, run),), size=61))
+
+    assert told["size"] == 61
+    (other,) = told["others"]
+    assert (other["alert_id"], other["run"], other["run_name"]) == ("alr_02", "b2", "other")
+    assert (other["state"], other["summary"], other["url"]) == ("resolved", "over", run.url)
+
+
+@pytest.mark.parametrize("event", [event for event in Event if event is not Event.DIGEST])
 def test_the_type_names_the_event(event):
     assert json.loads(webhook_body.body(notification(event)))["type"] == f"run.alert.{event}"
 
@@ -207,3 +223,18 @@ def test_an_acknowledgement_says_who_and_when():
     data = json.loads(webhook_body.body(notification(Event.ACKNOWLEDGED)))["data"]
 
     assert (data["acknowledged_by"], data["acknowledged_at"]) == ("ada", "2025-10-09T08:55:20.000Z")
+
+
+def test_a_digest_has_a_type_and_a_body_of_its_own():
+    assert json.loads(webhook_body.body(digest())) == {
+        "type": "run.digest",
+        "timestamp": "2025-10-09T08:54:20.000Z",
+        "data": {
+            "version": 1,
+            "from": "2025-10-09T08:53:20.000Z",
+            "to": "2025-10-10T08:53:20.000Z",
+            "title": "Digest: 1 alert in 12 runs",
+            "summary": "warning: loss drifts up (gpt-small-lr3e4), 2h10m, fires still",
+            "facts": {"Runs watched": "12, 3 of them new", "Not told": "4 silenced"},
+        },
+    }

@@ -6,13 +6,14 @@ import time
 from dataclasses import replace
 
 import pytest
+import structlog
 
 from tests.support.process import wait_until
 from tests.support.records import make_alert, make_checkpoint, make_entry
 from wtwin_watch.clock import SystemClock
 from wtwin_watch.errors import DeliveryError
 from wtwin_watch.model import AlertState, Event, Family, Receipt, Run, RunKey
-from wtwin_watch.notify.outbox import DAY_S, Deliverer, Retry, after_failure
+from wtwin_watch.notify.outbox import DAY_S, OUTAGE, Deliverer, Retry, after_failure
 from wtwin_watch.store import Store, database, read_status
 
 
@@ -211,38 +212,100 @@ def test_two_sends_are_as_far_apart_as_the_notifier_asks(store, deliver):
 
 
 NEVER_LUCKY = 0.0
+DOWN = DeliveryError("down")
 
 
 def test_delays_double_from_two_seconds_to_ten_minutes():
-    delays = [
-        after_failure(DeliveryError("down"), n, 0, NEVER_LUCKY).delay_s for n in (1, 2, 3, 17, 90)
-    ]
+    delays = [after_failure(DOWN, n, 1, 0, NEVER_LUCKY).delay_s for n in (1, 2, 3, 17, 90)]
 
     assert delays == [2, 4, 8, 600, 600]
 
 
+def test_after_a_day_delays_go_on_growing_up_to_a_day():
+    ages = (DAY_S, DAY_S + 600, DAY_S + 1200, DAY_S + 7200, 2 * DAY_S, 3 * DAY_S)
+
+    delays = [after_failure(DOWN, 200, 1, age, NEVER_LUCKY).delay_s for age in ages]
+
+    assert delays == [600, 600, 1200, 7200, DAY_S, DAY_S]
+
+
 def test_jitter_takes_up_to_half_away():
-    retry = after_failure(DeliveryError("down"), 3, 0, 0.999999)
+    retry = after_failure(DOWN, 3, 3, 0, 0.999999)
 
     assert 4 < retry.delay_s < 4.1
 
 
 def test_retry_after_is_believed_up_to_a_day_and_holds_the_whole_receiver():
-    assert after_failure(DeliveryError("429", retry_after_s=33), 5, 0, 0.5) == Retry(33, 33)
-    assert after_failure(DeliveryError("429", retry_after_s=1e9), 1, 0, 0.5) == Retry(DAY_S, DAY_S)
-    assert after_failure(DeliveryError("429", retry_after_s=-5), 1, 0, 0.5) == Retry(0, 0)
+    def asked(wait_s):
+        return after_failure(DeliveryError("429", retry_after_s=wait_s), 5, 5, 0, 0.5)
+
+    assert asked(33) == Retry(33, 33)
+    assert asked(1e9) == Retry(DAY_S, DAY_S)
+    assert asked(-5) == Retry(0, 0)
 
 
 def test_a_receiver_in_trouble_is_tried_again_within_a_minute_with_something_else():
-    assert after_failure(DeliveryError("down"), 12, 0, NEVER_LUCKY) == Retry(600, 60)
+    assert after_failure(DOWN, 12, 12, 0, NEVER_LUCKY) == Retry(600, 60)
+
+
+def test_a_receiver_that_is_down_is_asked_no_more_often_because_much_waits_for_it():
+    assert after_failure(DOWN, 1, 4, 0, NEVER_LUCKY) == Retry(2, 16)
+
+
+def test_a_notification_that_alone_fails_holds_the_others_up_for_seconds():
+    assert after_failure(DOWN, 12, 1, 0, NEVER_LUCKY) == Retry(600, 2)
 
 
 def test_trying_ends_after_three_days():
-    assert after_failure(DeliveryError("down"), 10, 3 * DAY_S + 1, NEVER_LUCKY) is None
+    assert after_failure(DOWN, 10, 10, 3 * DAY_S + 1, NEVER_LUCKY) is None
 
 
 def test_what_lay_while_the_daemon_was_off_is_not_given_up_at_the_first_failure():
-    assert after_failure(DeliveryError("down"), 1, 3 * DAY_S + 1, NEVER_LUCKY) == Retry(2, 2)
+    assert after_failure(DOWN, 1, 1, 3 * DAY_S + 1, NEVER_LUCKY) == Retry(2, 2)
+
+
+def test_a_receiver_that_is_back_hears_at_once_all_that_waited_for_it(store, deliver):
+    owe(store, *firing("a", "b", "c"))
+    for entry in firing("a", "b"):
+        store.mark_failed(replace(entry, attempts=40), "down", time.time() + 3600)
+    receiver = Receiver(*[DeliveryError("down", retry_after_s=0.0)] * OUTAGE)
+
+    deliver(receiver)
+    receiver.wait_for(3)
+
+    assert sorted(n.id for n in receiver.taken) == ["a", "b", "c"]
+
+
+def test_a_single_failure_is_no_outage_and_hastens_nothing(store, deliver):
+    owe(store, *firing("a", "b", "c"))
+    [entry] = firing("a")
+    store.mark_failed(replace(entry, attempts=40), "down", time.time() + 3600)
+    receiver = Receiver(DeliveryError("down", retry_after_s=0.0))
+
+    deliver(receiver)
+    receiver.wait_for(2)
+    assert wait_until(lambda: read_status(store.url.database, time.time()).outbox["sent"] == 2)
+
+    assert store.due(["oncall"], time.time()) == 0
+    assert store.waiting(["oncall"]) == 1
+
+
+def test_what_a_receiver_fails_with_is_said_once_until_it_changes_or_is_over(store, deliver):
+    owe(store, *firing("a", "b", "c"))
+    busy, gone = (DeliveryError(text, retry_after_s=0.0) for text in ("busy", "gone"))
+    receiver = Receiver(busy, busy, gone, gone)
+
+    with structlog.testing.capture_logs() as logs:
+        deliver(receiver)
+        receiver.wait_for(3)
+        assert wait_until(lambda: store.waiting(["oncall"]) == 0)
+
+    said = [(log["event"], log.get("error") or log.get("failures")) for log in logs]
+    assert [line for line in said if line[0] != "notification sent"] == [
+        ("notification not delivered, trying again", "busy"),
+        ("notification not delivered, trying again", "gone"),
+        ("receiver takes notifications again", 4),
+    ]
 
 
 class Forgetful(Receiver):

@@ -174,7 +174,7 @@ def test_a_run_that_goes_on_after_its_end_and_is_still_wrong_is_told_again(world
     world.source.log("a", NAN)
     world.settle(2.0)
 
-    assert world.outbox()[-2:] == [("firing", "a", "nonfinite"), ("resolved", "a", "failed")]
+    assert world.outbox()[-2:] == [("resolved", "a", "failed"), ("firing", "a", "nonfinite")]
 
 
 def test_a_run_that_had_ended_before_the_first_look_pages_nobody(world):

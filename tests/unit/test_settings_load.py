@@ -360,6 +360,30 @@ def test_mistakes_on_the_command_line_alone_are_a_matter_of_usage(config: Path):
     assert len(mistakes(config, "x = 1", alpha=-1.0)) == 2
 
 
+@pytest.mark.parametrize("folder", ["mlruns", "./runs:1", "/a/mlruns", "file:///a/mlruns"])
+def test_the_folder_of_a_file_store_is_watched_where_mlflow_names_one(folder: str):
+    [source] = load_settings(Flags(mlflow=folder, experiment=("llm",)), {}).sources
+
+    assert (source.adapter, source.name) == ("mlflow-files", "mlflow-files")
+    assert source.options.model_dump(exclude_none=True, exclude_defaults=True) == {
+        "path": folder.removeprefix("file://"),
+        "experiments": ("llm",),
+    }
+
+
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        ("sqlite:///mlflow.db", "names a database; start `mlflow server --backend-store-uri"),
+        ("localhost:5000", "starts with http"),
+    ],
+)
+def test_what_is_neither_a_server_nor_a_folder_is_a_mistake_that_says_what_to_do(
+    uri: str, said: str
+):
+    assert said in asked_wrongly(mlflow=uri)
+
+
 def test_an_experiment_alone_says_what_it_lacks():
     assert asked_wrongly(experiment=("a",)) == (
         "--experiment: names an experiment of MLflow; add --mlflow URI"

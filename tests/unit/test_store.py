@@ -11,9 +11,20 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support.records import RUN, make_alert, make_checkpoint, make_entry
+from wtwin_watch.alerting.lifecycle import Reason, Transition
+from wtwin_watch.alerting.telling import GroupChange
 from wtwin_watch.errors import OwnershipLost, StoreError
-from wtwin_watch.model import AlertState, Event, Family, Receipt, Run, RunKey
-from wtwin_watch.store import Progress, Store, codec, database, owner, read_status, tables
+from wtwin_watch.model import AlertState, Companion, Event, Family, Receipt, Run, RunKey
+from wtwin_watch.store import (
+    Checkpoint,
+    Progress,
+    Store,
+    codec,
+    database,
+    owner,
+    read_status,
+    tables,
+)
 from wtwin_watch.store.writer import Writer
 
 NOW = 2e9
@@ -491,3 +502,33 @@ def test_every_number_is_stored_as_json_and_comes_back(number):
 
     assert repr(codec.load_run(text)) == repr(run)
     assert "nan" not in text
+
+
+def test_a_notification_comes_back_with_those_it_is_told_with(store):
+    other = Run(RunKey("logs", "b.csv"), "b", group="sweep")
+    companion = Companion(make_alert("alert-2", run=other), other)
+    entry = replace(make_entry("n1"), others=(companion,), size=7)
+
+    store.save([make_checkpoint(entry)], NOW)
+
+    told = store.next_notification("oncall")
+    assert (told.others, told.size) == ((companion,), 7)
+
+
+def test_what_people_were_being_told_of_is_remembered(store):
+    waiting, over = make_alert("waiting"), make_alert("over", state=AlertState.RESOLVED)
+    quiet, aside = make_alert("quiet", quiet=True), make_alert("aside")
+    kept = GroupChange("oncall", "over", {"members": {"over": None}})
+    transitions = [
+        Transition(alert, Reason.STARTED, NOW) for alert in (waiting, over, quiet, aside)
+    ]
+    store.save([make_checkpoint(make_entry("n1", alert=aside))], NOW)
+    store.save([Checkpoint(transitions=transitions, groups=[kept])], NOW)
+
+    remembered = store.remembered()
+    assert {subject.alert.id for subject in remembered.subjects} == {"waiting", "over", "aside"}
+    assert remembered.groups == [kept]
+    assert remembered.told == [("oncall", "aside")]
+
+    store.save([Checkpoint(groups=[replace(kept, state=None)])], NOW)
+    assert store.remembered().groups == []

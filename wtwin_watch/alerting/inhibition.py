@@ -12,6 +12,8 @@ _HIDDEN = {
     Family.SOURCE: frozenset({Family.PROGRESS, Family.STATE}),
     Family.STATE: frozenset({Family.LOSS, Family.NONFINITE, Family.PROGRESS}),
 }
+EXPLAINING = frozenset(_HIDDEN)
+"""Families whose alerts may explain others."""
 
 
 def inhibitor(alert: Alert, others: Iterable[Alert]) -> Alert | None:

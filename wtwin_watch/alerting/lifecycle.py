@@ -12,7 +12,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from wtwin_watch.model import WEIGHT, Alert, AlertState, Detection, Event, Family, RunKey, Severity
+from wtwin_watch.model import (
+    WEIGHT,
+    Acknowledgement,
+    Alert,
+    AlertState,
+    Detection,
+    Event,
+    Family,
+    RunKey,
+    Severity,
+)
 
 Alerts = Mapping[Family, Alert]
 """The latest alert of each family of one run, open or resolved."""
@@ -43,10 +53,14 @@ class Reason(StrEnum):
     ENDED = "ended"
     BRIEF = "ended before it fired"
     COOLDOWN = "cooldown"
+    STRONGER = "more evidence"
     NOTED = "information, which has no end"
     RUN_ENDED = "the run ended"
     GONE = "the run is gone"
     UNWATCHED = "the source is no longer watched"
+    ACKNOWLEDGED = "acknowledged"
+    UNACKNOWLEDGED = "no longer acknowledged"
+    ACCEPTED = "accepted as the new normal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +149,26 @@ def close(
         told = alert.state is AlertState.FIRING and not alert.quiet and reason is not Reason.NOTED
         transitions.append(Transition(closed, reason, now, Event.RESOLVED if told else None))
     return latest, transitions
+
+
+def acknowledge(
+    alerts: Alerts, alert_id: str, seen: Acknowledgement | None, now: float
+) -> tuple[Alerts, list[Transition]]:
+    """Note that somebody has seen an alert, or that it is to count as unseen again (None).
+
+    Changes nothing else. An alert that isn't open, or that nobody is told of, is left as it is.
+    """
+    latest = dict(alerts)
+    for family, alert in alerts.items():
+        if alert.id != alert_id or not alert.open or alert.quiet:
+            continue
+        if alert.acknowledged == seen:
+            continue
+        noted = latest[family] = replace(alert, acknowledged=seen)
+        reason = Reason.UNACKNOWLEDGED if seen is None else Reason.ACKNOWLEDGED
+        told = alert.state is AlertState.FIRING
+        return latest, [Transition(noted, reason, now, Event.ACKNOWLEDGED if told else None)]
+    return latest, []
 
 
 def end_of_backlog(

@@ -60,7 +60,7 @@ _SOURCES = [
     click.option(
         "--mlflow",
         metavar="URI",
-        help="MLflow tracking server: http://HOST:PORT, or databricks.",
+        help="MLflow tracking server: http://HOST:PORT, or databricks; or the folder of a file store.",
     ),
     click.option(
         "--experiment",

@@ -18,17 +18,22 @@ from typing import TYPE_CHECKING
 import structlog
 
 from wtwin_watch.alerting import lifecycle
+from wtwin_watch.alerting.budget import Budget
+from wtwin_watch.alerting.dispatch import Dispatcher
 from wtwin_watch.alerting.lifecycle import Policy, Reason
 from wtwin_watch.ingest.events import FileEvents
 from wtwin_watch.ingest.poller import Poller, Shared
+from wtwin_watch.ingest.requests import RequestDesk
 from wtwin_watch.ingest.saving import Saver
 from wtwin_watch.model import Alert, Family, Run
+from wtwin_watch.monitor.options import TrendOptions
 from wtwin_watch.protocols import Clock, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from wtwin_watch.alerting.telling import Telling
     from wtwin_watch.ingest.plan import Patience, SourcePlan
     from wtwin_watch.ingest.workers import Outcome
     from wtwin_watch.monitor.options import DetectorOptions
@@ -38,40 +43,52 @@ log = structlog.get_logger("wtwin_watch.ingest")
 
 QUEUE_SIZE = 16
 ROUTINE_EVERY_S = 0.5
+BUDGET_EVERY_S = 10.0
 UNWATCHED = "The source is no longer watched: the settings don't name it any more."
 
 
 class Engine:
     """Brings points from the sources to the monitors, and what follows from them to the store.
 
-    ``receivers`` are the names of those who are told; ``told`` is called when there is something for
-    them in the outbox. ``once``: every source is looked at a single time. Schedules go by
-    ``clock.monotonic``, what is stored by ``clock.time``.
+    ``telling`` says who is told of what; ``told`` is called when there is something for them in the
+    outbox. ``once``: every source is looked at a single time. Schedules go by
+    ``clock.monotonic``, what is stored by ``clock.time``. ``allowed``: so many false alarms a second may be
+    told of all runs together; None: as many as the detector finds.
     """
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
-        receivers: Sequence[str],
+        telling: Telling,
         detector: DetectorOptions,
         policy: Policy,
         patience: Patience,
         told: Callable[[], None],
         once: bool = False,
+        allowed: float | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._saver = Saver(store, clock, receivers, told)
+        self._dispatcher = Dispatcher(telling, store.remembered())
+        self._saver = Saver(store, clock, self._dispatcher, told)
         self._shared = Shared(
             store, clock, self._saver, detector, policy, patience, once, self._watch_files
         )
         self._once = once
+        self._far = detector.far if isinstance(detector, TrendOptions) else None
+        self._allowed = allowed
+        self._next_budget = 0.0
         self._pollers: dict[str, Poller] = {}
+        self._requests = RequestDesk(
+            store, self._saver, clock, self._pollers, self._dispatcher.silence
+        )
+        self._requests.heed_silences()
         self._inbox: queue.Queue[tuple[str, Outcome | None]] = queue.Queue(QUEUE_SIZE)
         self._hints: set[str] = set()
         self._events = FileEvents()
         self._next_routine = 0.0
+        self._budget: Budget | None = None
 
     # -- what the daemon asks --------------------------------------------------------------------
 
@@ -156,7 +173,9 @@ class Engine:
         return text + "".join(f", {name} can't be read" for name in self.blind)
 
     def note_progress(self) -> None:
-        """Write down how far the runs have come that moved since the last time."""
+        """Write down how far the runs have come that moved since the last time, and the budget."""
+        if self._budget is not None:
+            self._store.note_budget(self._budget, self._clock.time())
         progress = []
         for poller in self._pollers.values():
             progress += [run.progress() for run in poller.moved.values()]
@@ -168,6 +187,7 @@ class Engine:
         self._events.close()
         for poller in self._pollers.values():
             poller.close()
+        self._saver.advance(at_once=True)
         self._saver.write()
         for poller in self._pollers.values():
             poller.let_go()
@@ -194,7 +214,26 @@ class Engine:
         self._next_routine = now + ROUTINE_EVERY_S
         for poller in self._pollers.values():
             poller.routine(now)
+        if now >= self._next_budget:
+            self._next_budget = now + BUDGET_EVERY_S
+            self._spend()
+        self._requests.serve()
+        self._saver.advance()
         self._saver.write()
+
+    def _spend(self) -> None:
+        """See what the budget of false alarms comes to with the runs there are now."""
+        if self._allowed is None or self._far is None:
+            return
+        now = self._clock.time()
+        rates = [
+            run.points_a_second(now)
+            for p in self._pollers.values()
+            for run in p.roster.awake.values()
+        ]
+        live = [rate for rate in rates if rate > 0.0]
+        self._budget = Budget(self._allowed, sum(live), len(live), self._far)
+        self._dispatcher.spend(self._budget)
 
 
 def _firing(alerts: Iterable[Alert]) -> int:

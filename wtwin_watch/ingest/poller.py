@@ -74,7 +74,7 @@ class Poller:
         self.plan = plan
         self._shared = shared
         self._clock = shared.clock
-        self._rules = Rules(shared.policy, shared.patience, plan, new_id)
+        self.rules = Rules(shared.policy, shared.patience, plan, new_id)
         self.workers = Workers(name, WORKERS, deliver, self._clock.monotonic)
         self.health = Health(name, shared.policy, shared.patience.source_down_after_s)
         self.looks = Looks(plan.interval_s, shared.once, self._clock.monotonic())
@@ -155,7 +155,7 @@ class Poller:
         for run in list(self.roster.awake.values()):
             # What can't be read is frozen: time alone changes nothing then.
             frozen = self.looks.failures > 0 or run.trouble.reason is not None
-            moved = [] if frozen else run.advance(self._clock.time(), self._rules)
+            moved = [] if frozen else run.advance(self._clock.time(), self.rules)
             if moved or (run.dirty and now - run.saved_at >= SAVE_EVERY_S):
                 self.roster.checkpoint(run, moved)
         if self.health.problem:
@@ -246,7 +246,7 @@ class Poller:
         batch: Batch = outcome.value
         was_backlog, roles = run.backlog, dict(run.monitor.roles)
         try:
-            transitions = run.take(batch, self._clock.time(), self._clock.monotonic(), self._rules)
+            transitions = run.take(batch, self._clock.time(), self._clock.monotonic(), self.rules)
         except Exception as error:
             # One run's data must not stop the others: it is set aside, with its reason shown.
             log.exception("run can't be judged", run=run.run.name, source=self.name)
@@ -275,7 +275,7 @@ class Poller:
         """Judge what the points alone don't say, once there is nothing left to read."""
         if run.asking:
             return
-        transitions = run.judge(self._clock.time(), self._rules)
+        transitions = run.judge(self._clock.time(), self.rules)
         if transitions:
             self.roster.checkpoint(run, transitions)
             self._shared.saver.write()

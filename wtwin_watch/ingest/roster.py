@@ -16,7 +16,7 @@ from wtwin_watch.ingest.stored import begun_anew, restored
 from wtwin_watch.ingest.watched import WatchedRun
 from wtwin_watch.model import Alert, Family, Run, RunKey
 from wtwin_watch.protocols import Clock
-from wtwin_watch.store import RunRecord, Store
+from wtwin_watch.store import Answer, RunRecord, Store
 
 log = structlog.get_logger("wtwin_watch.ingest")
 
@@ -76,14 +76,24 @@ class Roster:
         resting = self.resting.get(name)
         if resting is not None and resting.still(listed):
             return None
-        if resting is not None:
-            del self.resting[name]
-            run = self._as_stored(listed)
-            run.dirty = True
-        else:
-            run = self._begun(listed)
+        return self._keep_awake(self._begun(listed) if resting is None else self._roused(listed))
+
+    def known(self, name: str) -> WatchedRun | None:
+        """The run with this id, taken out of its rest if it rests; None where there is none."""
+        if name in self.awake or name not in self.resting:
+            return self.awake.get(name)
+        record = self._store.run_record(RunKey(self._source, name))
+        return None if record is None else self._keep_awake(self._roused(record.run))
+
+    def _keep_awake(self, run: WatchedRun) -> WatchedRun:
         run.moved_at = self._clock.monotonic()
-        self.awake[name] = run
+        self.awake[run.run.key.run] = run
+        return run
+
+    def _roused(self, listed: Run) -> WatchedRun:
+        del self.resting[listed.key.run]
+        run = self._as_stored(listed)
+        run.dirty = True
         return run
 
     def as_saved(self, run: WatchedRun) -> WatchedRun:
@@ -134,10 +144,15 @@ class Roster:
             self._saver.write()
 
     def checkpoint(
-        self, run: WatchedRun, transitions: Sequence[Transition], *, resting: bool = False
+        self,
+        run: WatchedRun,
+        transitions: Sequence[Transition],
+        *,
+        resting: bool = False,
+        answers: Sequence[Answer] = (),
     ) -> None:
-        """Queue what changed about ``run``, with where it stands."""
-        self._saver.add(run.run, transitions, run, resting=resting)
+        """Queue what changed about ``run``, with where it stands, and answers to who asked for it."""
+        self._saver.add(run.run, transitions, run, resting=resting, answers=answers)
         run.dirty = False
         run.saved_at = self._clock.monotonic()
 

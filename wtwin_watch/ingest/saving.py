@@ -8,13 +8,15 @@ from dataclasses import replace
 
 import structlog
 
+from wtwin_watch.alerting.dispatch import Dispatcher
 from wtwin_watch.alerting.lifecycle import Reason, Transition
+from wtwin_watch.alerting.telling import Outcome
 from wtwin_watch.errors import OwnershipLost, StoreError
 from wtwin_watch.ingest.stored import record_of
 from wtwin_watch.ingest.watched import WatchedRun
 from wtwin_watch.model import Run
 from wtwin_watch.protocols import Clock
-from wtwin_watch.store import Checkpoint, OutboxEntry, Store
+from wtwin_watch.store import Answer, Checkpoint, OutboxEntry, Store
 
 log = structlog.get_logger("wtwin_watch.ingest")
 
@@ -24,16 +26,15 @@ AGAIN_S = 5.0
 class Saver:
     """Collects checkpoints, and writes them together.
 
-    ``receivers`` are owed a notification for each transition that is told; ``told`` is called once such
-    notifications are in the outbox.
+    The ``dispatcher`` decides what is told because of them; ``told`` is called once that is in the outbox.
     """
 
     def __init__(
-        self, store: Store, clock: Clock, receivers: Sequence[str], told: Callable[[], None]
+        self, store: Store, clock: Clock, dispatcher: Dispatcher, told: Callable[[], None]
     ) -> None:
         self._store = store
         self._clock = clock
-        self._receivers = receivers
+        self._dispatcher = dispatcher
         self._told = told
         self._unsaved: list[tuple[WatchedRun | None, Checkpoint]] = []
         self._again_at = 0.0
@@ -45,34 +46,49 @@ class Saver:
         run: WatchedRun | None = None,
         *,
         resting: bool = False,
+        answers: Sequence[Answer] = (),
     ) -> None:
         """Queue what changed ``about`` a run, with where it stands; a source has no ``run``.
 
-        ``resting``: the run is not kept in memory from here on.
+        ``resting``: the run is not kept in memory from here on. ``answers``: to those who asked for it.
         """
-        now = self._clock.time()
-        entries = []
         for transition in transitions:
             _say(transition, about)
-            if transition.event is not None:
-                entries += [
-                    OutboxEntry(
-                        new_id(),
-                        receiver,
-                        transition.event,
-                        transition.alert,
-                        about,
-                        now,
-                        next_at=now,
-                    )
-                    for receiver in self._receivers
-                ]
-        checkpoint = Checkpoint(None, tuple(transitions), tuple(entries))
+        outcome = self._dispatcher.take(about, transitions, self._clock.time())
+        checkpoint = replace(self._to_tell(outcome), transitions=tuple(transitions))
         if run is not None:
             record = replace(record_of(run), resting=resting)
             checkpoint = replace(checkpoint, record=record, happened=tuple(run.happened))
             run.happened = []
-        self._unsaved.append((run, checkpoint))
+        self._unsaved.append((run, replace(checkpoint, answers=tuple(answers))))
+
+    def refuse(self, answer: Answer) -> None:
+        """Queue an answer that changes nothing."""
+        self._unsaved.append((None, Checkpoint(answers=(answer,))))
+
+    def advance(self, *, at_once: bool = False) -> None:
+        """Queue what time alone brings; ``at_once``: also what waits to be told with others."""
+        outcome = self._dispatcher.advance(self._clock.time(), at_once=at_once)
+        if outcome:
+            self._unsaved.append((None, self._to_tell(outcome)))
+
+    def _to_tell(self, outcome: Outcome) -> Checkpoint:
+        now = self._clock.time()
+        entries = [
+            OutboxEntry(
+                id=new_id(),
+                receiver=told.receiver,
+                event=told.event,
+                alert=told.alert,
+                run=told.run,
+                created_at=now,
+                next_at=now,
+                others=told.others,
+                size=told.size,
+            )
+            for told in outcome.told
+        ]
+        return Checkpoint(notifications=entries, decisions=outcome.decisions, groups=outcome.groups)
 
     def write(self) -> None:
         """Write what is queued.
@@ -107,7 +123,9 @@ class Saver:
 def _must_be_kept(checkpoint: Checkpoint) -> bool:
     """Whether nobody else has what is in it: a run that only moved is saved again."""
     resting = checkpoint.record is not None and checkpoint.record.resting
-    return bool(checkpoint.transitions or checkpoint.happened or resting)
+    told = checkpoint.notifications or checkpoint.decisions or checkpoint.groups
+    said = told or checkpoint.answers
+    return bool(checkpoint.transitions or checkpoint.happened or resting or said)
 
 
 def new_id() -> str:

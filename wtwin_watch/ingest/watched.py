@@ -12,6 +12,7 @@ from wtwin_watch.ingest.cadence import Cadence
 from wtwin_watch.ingest.judging import Judging, Rules
 from wtwin_watch.ingest.trouble import Trouble
 from wtwin_watch.model import (
+    Acknowledgement,
     Alert,
     AlertState,
     Batch,
@@ -31,6 +32,11 @@ _LATER = {Reason.LASTED, Reason.FIRST_SIGHT}
 LAST_ROWS_S = 60.0
 LONE_ROW_S = 60.0
 """After so long a first row is taken to be whole, though no second one came to show it."""
+MOST_STRENGTH = 40.0
+"""Evidence beyond which no budget goes: once in 10^17 points."""
+RATE_KNOWN_AFTER_S = 3_600.0
+STRONGER = 1.0
+"""Evidence that has grown by so much is noted."""
 _JUDGED_ANEW = "The whole log was judged anew, and as the detector is set now there is no alert."
 _OF_ITS_POINTS = (Family.LOSS, Family.NONFINITE, Family.PROGRESS)
 
@@ -133,6 +139,7 @@ class WatchedRun:
         elif batch.points:
             detections = self._taken_up_again(detections)
         transitions = self._step(detections, now, rules)
+        transitions += self._weigh(now)
         grown = self.monitor.points >= rules.patience.min_steps
         if self.backlog and not batch.more and grown:
             transitions += self._end_backlog(now, rules)
@@ -284,6 +291,38 @@ class WatchedRun:
         self.dirty |= bool(transitions)
         return transitions
 
+    # -- what people ask -------------------------------------------------------------------------
+
+    def acknowledge(
+        self, alert_id: str, seen: Acknowledgement | None, now: float
+    ) -> list[Transition]:
+        """Note that somebody has seen an alert, or hasn't (None)."""
+        alerts, transitions = lifecycle.acknowledge(self.alerts, alert_id, seen, now)
+        self.alerts = dict(alerts)
+        self.dirty |= bool(transitions)
+        return transitions
+
+    def accept(
+        self, family: Family, outcome: str, now: float, rules: Rules
+    ) -> list[Transition] | None:
+        """Take the present level as the new normal, which ends the alert about it with ``outcome``.
+
+        None where nothing in ``family`` is a level. Where more is wrong than that, the alert goes on.
+        """
+        found = self.monitor.accept(family)
+        if found is None:
+            return None
+        self.dirty = True
+        if family in self.monitor.active:
+            return self._step(found, now, rules)
+        ended = self.close([family], outcome, Reason.ACCEPTED, now)
+        for transition in ended:
+            alert = replace(transition.alert, resolved_step=self.monitor.last_step)
+            self.alerts[family] = alert
+        return [replace(transition, alert=self.alerts[family]) for transition in ended]
+
+    # -- what time brings ------------------------------------------------------------------------
+
     def advance(self, now: float, rules: Rules) -> list[Transition]:
         """Let time fire what is pending."""
         if self.backlog:
@@ -296,12 +335,33 @@ class WatchedRun:
         return transitions
 
     def _step(self, found: Sequence[Detection], now: float, rules: Rules) -> list[Transition]:
+        strength = self._strength()
+        found = [
+            replace(one, strength=strength) if one.active and _may_be_chance(one) else one
+            for one in found
+        ]
         capped = [rules.plan.capped(one) for one in found]
         alerts, transitions = lifecycle.step(
             self.run.key, self.alerts, capped, now, rules.policy, rules.new_id, quiet=self.backlog
         )
         self.alerts = dict(alerts)
         return transitions
+
+    def _strength(self) -> float | None:
+        evidence = self.monitor.rise_evidence
+        return None if evidence is None else min(evidence, MOST_STRENGTH)
+
+    def _weigh(self, now: float) -> list[Transition]:
+        """Note that an alert has become stronger, since people may be told of it then."""
+        alert, strength = self.alerts.get(Family.LOSS), self._strength()
+        if alert is None or not alert.open or alert.quiet or strength is None:
+            return []
+        before = alert.detection.strength
+        if before is None or strength < before + STRONGER:
+            return []
+        alert = replace(alert, detection=replace(alert.detection, strength=strength))
+        self.alerts[Family.LOSS] = alert
+        return [Transition(alert, Reason.STRONGER, now)]
 
     def _noted(self, transitions: list[Transition], now: float) -> list[Transition]:
         """Information about its state has no end: once told, it is done."""
@@ -340,9 +400,22 @@ class WatchedRun:
             self.happened.append(Happening(self.run.key, now, kind, text, step))
         self.dirty = True
 
+    def points_a_second(self, now: float) -> float:
+        """Losses a second that it logs, as far as that was watched: in the first hour it counts in part."""
+        cadence = self.cadence
+        if self.over or not cadence.awaited or cadence.spent_s <= 0.0:
+            return 0.0
+        watched = min(1.0, max(0.0, now - self.first_seen_at) / RATE_KNOWN_AFTER_S)
+        return watched * cadence.counted / cadence.spent_s
+
     def progress(self) -> Progress:
         """How far it has come, for those who look."""
         monitor = self.monitor
         return Progress(
             self.run.key, monitor.points, monitor.last_step, monitor.last_loss, monitor.status
         )
+
+
+def _may_be_chance(found: Detection) -> bool:
+    """Whether it is a rise of the loss, which chance alone may bring."""
+    return found.family is Family.LOSS and found.detector == "trend"

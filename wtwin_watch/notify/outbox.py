@@ -18,6 +18,7 @@ from wtwin_watch.backoff import delay_s
 from wtwin_watch.errors import DeliveryError, OwnershipLost, StoreError
 from wtwin_watch.model import Event, Notification, Receipt
 from wtwin_watch.notify import render
+from wtwin_watch.notify.refusals import Refusals
 from wtwin_watch.protocols import Clock, Coalescing, Notifier, Renewing
 from wtwin_watch.store import OutboxEntry, Store
 
@@ -26,9 +27,11 @@ log = structlog.get_logger("wtwin_watch.notify")
 DAY_S = 86_400.0
 BACKOFF_S = 2.0
 BACKOFF_CAP_S = 600.0
-"""Who comes back after an outage hears what waits within this time, however long the outage was."""
+"""Who comes back within a day hears what waits within this time; after a day delays go on growing."""
 HOLD_CAP_S = 60.0
 """A receiver that failed is left alone this long at most before the next notification is tried."""
+OUTAGE = 3
+"""After so many failures in a row a success means that the receiver is back."""
 GIVE_UP_S = 3 * DAY_S
 LEAST_FAILURES = 10
 IDLE_S = 30.0
@@ -44,10 +47,16 @@ class Retry:
     hold_s: float
 
 
-def after_failure(error: DeliveryError, failures: int, age_s: float, chance: float) -> Retry | None:
-    """Decide what follows the ``failures``-th failure in a row; None: park it, trying again is no use.
+def after_failure(
+    error: DeliveryError, failures: int, in_a_row: int, age_s: float, chance: float
+) -> Retry | None:
+    """Decide what follows the ``failures``-th failure of a notification; None: park it, no use in trying.
+
+    ``in_a_row``: how often the receiver has failed since it last took anything; the hold grows with that,
+    so that one that is down is asked no more often because much waits for it.
 
     Retry-After is believed up to a day. Without it the delay doubles from `BACKOFF_S` to `BACKOFF_CAP_S`;
+    of a notification older than a day it is as long as the time since then, a day at most.
     ``chance`` in [0, 1) is its jitter. One older than `GIVE_UP_S` is parked after
     `LEAST_FAILURES`, so that a start without a network costs none.
     """
@@ -56,15 +65,16 @@ def after_failure(error: DeliveryError, failures: int, age_s: float, chance: flo
     if error.retry_after_s is not None:
         wait = min(max(error.retry_after_s, 0.0), DAY_S)
         return Retry(wait, wait)
-    wait = delay_s(failures, BACKOFF_S, BACKOFF_CAP_S, chance)
-    return Retry(wait, min(wait, HOLD_CAP_S))
+    cap = min(max(BACKOFF_CAP_S, age_s - DAY_S), DAY_S)
+    hold = delay_s(in_a_row, BACKOFF_S, HOLD_CAP_S, chance)
+    return Retry(delay_s(failures, BACKOFF_S, cap, chance), hold)
 
 
 class Deliverer:
     """Delivers to one receiver, in a thread of its own.
 
     ``failed`` is called where it can't go on, ``sent`` after each notification that was delivered by
-    itself.
+    itself. ``refusals`` hears what the receiver takes and what is parked.
     """
 
     def __init__(
@@ -75,6 +85,7 @@ class Deliverer:
         clock: Clock,
         failed: Callable[[Exception], None],
         sent: Callable[[Notifier, Notification, Receipt], None] | None = None,
+        refusals: Refusals | None = None,
     ) -> None:
         self.receiver = receiver
         self._notifier = notifier
@@ -82,9 +93,13 @@ class Deliverer:
         self._clock = clock
         self._failed = failed
         self._sent = sent
+        self._refusals = refusals
         self._news = threading.Event()
         self._ending = threading.Event()
         self._not_before = 0.0
+        self._failures = 0
+        """In a row, whatever was sent."""
+        self._trouble: str | None = None
         self._together = notifier if isinstance(notifier, Coalescing) else None
         self._renewing = notifier if isinstance(notifier, Renewing) else None
         self._renew_at = -math.inf
@@ -159,10 +174,13 @@ class Deliverer:
             event=entry.event,
             alert=entry.alert,
             run=entry.run,
-            message=render.message(entry.event, entry.alert, entry.run),
+            message=entry.message
+            or render.message(entry.event, entry.alert, entry.run, entry.others, entry.size),
             created_at=entry.created_at,
             attempt=entry.attempts + 1,
             previous=self._store.receipt(self.receiver, entry.alert.id),
+            others=entry.others,
+            size=entry.size,
         )
 
     def _attempt(
@@ -179,11 +197,23 @@ class Deliverer:
         else:
             self._not_before = self._clock.monotonic() + self._notifier.min_interval_s
             self._note_sent(entries, receipt)
+            self._well_again()
             return receipt
         chance = random.random()
+        self._failures += 1
         for entry in entries:
             self._note_failure(entry, failure, chance)
         return None
+
+    def _well_again(self) -> None:
+        """It took something: after an outage all that waits is tried at once, however long its delay was."""
+        if self._trouble is not None:
+            self._log.info("receiver takes notifications again", failures=self._failures)
+        if self._failures >= OUTAGE:
+            self._patiently(lambda: self._store.hasten(self.receiver, self._clock.time()))
+        self._failures, self._trouble = 0, None
+        if self._refusals is not None:
+            self._refusals.taken(self.receiver)
 
     def _until_reminder(self) -> float:
         if self._renewing is None:
@@ -228,14 +258,18 @@ class Deliverer:
 
     def _note_failure(self, entry: OutboxEntry, error: DeliveryError, chance: float) -> None:
         now = self._clock.time()
-        retry = after_failure(error, entry.attempts + 1, now - entry.created_at, chance)
+        age_s = now - entry.created_at
+        retry = after_failure(error, entry.attempts + 1, self._failures, age_s, chance)
         if retry is None:
             self._patiently(lambda: self._store.mark_parked(entry, str(error), now))
             self._log.error("notification parked", error=str(error), run=entry.run.name)
+            if self._refusals is not None:
+                self._refusals.parked(self.receiver, str(error))
             return
         self._not_before = self._clock.monotonic() + retry.hold_s
         self._patiently(lambda: self._store.mark_failed(entry, str(error), now + retry.delay_s))
-        if entry.attempts == 0:
+        if str(error) != self._trouble:
+            self._trouble = str(error)
             self._log.warning(
                 "notification not delivered, trying again",
                 error=str(error),

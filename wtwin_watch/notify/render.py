@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from wtwin_watch.model import Acknowledgement, Alert, Detection, Event, Family, Message, Run
+from wtwin_watch.model import (
+    Acknowledgement,
+    Alert,
+    Companion,
+    Detection,
+    Event,
+    Family,
+    Message,
+    Run,
+)
+from wtwin_watch.notify import together
 
 _WHAT = {
     Family.LOSS: "loss",
@@ -13,6 +24,7 @@ _WHAT = {
     Family.PROGRESS: "progress",
     Family.STATE: "state",
     Family.SOURCE: "source",
+    Family.RECEIVER: "receiver",
 }
 
 _TITLES = {
@@ -36,27 +48,38 @@ _TITLES = {
     "stagnation": "loss has stopped falling",
     "source_down": "source can't be read",
     "source_partly_down": "runs can't be read",
+    "undelivered": "notifications are refused",
 }
 
 
-def message(event: Event, alert: Alert, run: Run) -> Message:
-    """Put ``event`` of ``alert`` into words."""
+def message(
+    event: Event, alert: Alert, run: Run, others: Sequence[Companion] = (), size: int = 1
+) -> Message:
+    """Put ``event`` of ``alert`` into words; it may stand for ``others``, ``size`` of them in all."""
     detection = alert.detection
-    what = _what(detection.family, alert.kind)
-    where = run.name
+    subject = what(detection.family, alert.kind)
+    where = together.where(run, size)
     if event is Event.RESOLVED:
-        title = f"Resolved: {what} ({where})"
+        title = f"Resolved: {subject} ({where})"
         summary = alert.outcome or "The alert is resolved."
     elif event is Event.ACKNOWLEDGED:
-        title = f"Acknowledged: {what} ({where})"
+        seen = "Acknowledged" if alert.acknowledged else "No longer acknowledged"
+        title = f"{seen}: {subject} ({where})"
         summary = _acknowledged(alert.acknowledged) or detection.summary
     elif event is Event.TEST:
         title = f"Test: this is what an alert looks like ({where})"
         summary = "This is a test; nothing is wrong."
     else:
-        title = f"{alert.severity.value.capitalize()}: {what} ({where})"
+        grave = alert.severity.value
+        how = f"Still {grave}" if event is Event.REPEATED else grave.capitalize()
+        title = f"{how}: {subject} ({where})"
         summary = detection.summary
-    facts = [("Run", where), ("Source", run.key.source)]
+        if size > 1:
+            summary += " " + together.in_common(alert, run, others, size)
+    facts = []
+    if alert.family is not Family.RECEIVER:
+        runs = ("Runs", together.listed(run, others, size))
+        facts = [runs if size > 1 else ("Run", run.name), ("Source", run.key.source)]
     if run.project:
         facts.append(("Project", run.project))
     facts += [
@@ -82,14 +105,15 @@ def message(event: Event, alert: Alert, run: Run) -> Message:
 
 def caption(detection: Detection, name: str) -> tuple[str, str]:
     """Say on a picture what was found, and below it in which run and how bad: two short lines."""
-    headline = f"{detection.severity.value.capitalize()}: {_what(detection.family, detection.kind)}"
+    headline = f"{detection.severity.value.capitalize()}: {what(detection.family, detection.kind)}"
     observed, expected = number(detection.observed), number(detection.expected)
     bad = f"{observed or 'no number'}, expected {expected}" if expected else ""
     excess = _excess(detection)
     return headline, " · ".join(filter(None, (bad, excess, name)))
 
 
-def _what(family: Family, kind: str) -> str:
+def what(family: Family, kind: str) -> str:
+    """Say what a kind of alert is, in a few words."""
     return _TITLES.get(kind, f"{_WHAT[family]}: {kind.replace('_', ' ')}")
 
 

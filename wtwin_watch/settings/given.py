@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ from wtwin_watch.settings.model import Flags
 
 _EVERYTHING = {"severity": "info"}
 """Who is named by a flag or a variable alone is told of everything: there is nothing to say less by."""
+
+# What is no URI, or one of a file, is the folder of a file store.
+_SERVER = re.compile(r"databricks$|(?!file:)[a-z][a-z0-9+.-]*:", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,11 @@ def given_sources(flags: Flags, mistakes: Mistakes) -> Iterator[Entry]:
     for project in flags.project:
         yield _entry("--project", {"adapter": "wandb", "project": project})
     if flags.mlflow is not None and not _refused("--mlflow", flags.mlflow, mistakes):
-        values: dict[str, Any] = {"adapter": "mlflow", "uri": flags.mlflow}
+        values: dict[str, Any] = (
+            {"adapter": "mlflow", "uri": flags.mlflow}
+            if _SERVER.match(flags.mlflow)
+            else {"adapter": "mlflow-files", "path": flags.mlflow}
+        )
         if flags.experiment:
             values["experiments"] = flags.experiment
         yield _entry("--mlflow", values)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from wtwin_watch.alerting.lifecycle import Transition
-from wtwin_watch.model import Alert, Cursor, Event, Run, RunKey
+from wtwin_watch.alerting.telling import Decision, GroupChange
+from wtwin_watch.model import Alert, Companion, Cursor, Event, Message, Run, RunKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +73,53 @@ class OutboxEntry:
     created_at: float
     attempts: int = 0
     next_at: float = 0.0
+    others: tuple[Companion, ...] = ()
+    size: int = 1
+    message: Message | None = None
+    """Its words, where they don't follow from the alert."""
+
+
+class Verb(StrEnum):
+    """What can be asked about an alert."""
+
+    ACKNOWLEDGE = "acknowledge"
+    UNACKNOWLEDGE = "unacknowledge"
+    ACCEPT = "accept"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What somebody asks of the daemon about an alert. Unix seconds; ``until`` ends an acknowledgement."""
+
+    seq: int
+    verb: Verb
+    alert_id: str
+    by: str
+    at: float
+    until: float | None = None
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of the request ``seq``, in words; ``refused`` where nothing was changed."""
+
+    seq: int
+    outcome: str
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What is written together: one run (or none, for a source), its transitions and notifications."""
+    """What is written together: one run (or none), its transitions, and what is told because of them."""
 
     record: RunRecord | None = None
     transitions: Sequence[Transition] = ()
     notifications: Sequence[OutboxEntry] = ()
     happened: Sequence[Happening] = ()
+    answers: Sequence[Answer] = ()
+    decisions: Sequence[Decision] = ()
+    groups: Sequence[GroupChange] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,22 +5,29 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import sqlalchemy as sa
 
+from wtwin_watch.alerting.budget import Budget
+from wtwin_watch.alerting.dispatch import Remembered
+from wtwin_watch.alerting.silences import Silence
 from wtwin_watch.errors import OwnershipLost, StoreError
 from wtwin_watch.model import Alert, AlertState, Event, Family, Receipt, Run, RunKey
-from wtwin_watch.store import codec, database, owner, tables, writing
+from wtwin_watch.store import codec, database, owner, requests, silences, tables, writing
+from wtwin_watch.store.digest import Facts, read_facts, watched_before
 from wtwin_watch.store.queue import overtaken
 from wtwin_watch.store.records import (
     Checkpoint,
     Happening,
     OutboxEntry,
     Progress,
+    Request,
     RunRecord,
     SourceRecord,
 )
+from wtwin_watch.store.remembering import read_remembered
 from wtwin_watch.store.status import read_timeline
 from wtwin_watch.store.writer import Writer
 
@@ -260,6 +267,15 @@ class Store:
                     families[alert.family] = alert
         return latest
 
+    def open_alerts(self, family: Family) -> list[Alert]:
+        """The alerts of a family that are not resolved."""
+        t = tables.alerts.c
+        query = sa.select(t.alert_json).where(
+            t.family == family.value, t.state != AlertState.RESOLVED.value
+        )
+        with self._reading() as connection:
+            return [codec.load_alert(text) for (text,) in connection.execute(query)]
+
     def save_source(self, record: SourceRecord) -> None:
         """Note how a source is doing."""
         values = {
@@ -272,6 +288,35 @@ class Store:
             lambda c: writing.upsert(c, tables.sources, {"name": record.name}, values)
         )
 
+    def note_budget(self, budget: Budget, now: float) -> None:
+        """Note what the budget of false alarms comes to now."""
+        values = {"at": now, "fact_json": codec.dumps(asdict(budget))}
+        self._writer.write(lambda c: writing.upsert(c, tables.facts, {"name": "budget"}, values))
+
+    # -- what people ask -------------------------------------------------------------------------
+
+    def requests(self) -> list[Request]:
+        """What is asked and not answered yet, oldest first."""
+        with self._reading() as connection:
+            return requests.unanswered(connection)
+
+    def silences(self, now: float) -> list[Silence]:
+        """The silences that haven't ended at ``now``, begun or not."""
+        with self._reading() as connection:
+            return silences.load(connection, now)
+
+    def alert(self, id_: str) -> Alert | None:
+        """The alert with this id, as it was last saved."""
+        query = sa.select(tables.alerts.c.alert_json).where(tables.alerts.c.id == id_)
+        with self._reading() as connection:
+            text = connection.execute(query).scalar_one_or_none()
+        return None if text is None else codec.load_alert(text)
+
+    def remembered(self) -> Remembered:
+        """What people were being told of when the last process ended."""
+        with self._reading() as connection:
+            return read_remembered(connection)
+
     # -- outbox ----------------------------------------------------------------------------------
 
     def next_notification(self, receiver: str) -> OutboxEntry | None:
@@ -283,7 +328,9 @@ class Store:
         t = tables.outbox.c
         query = (
             sa.select(tables.outbox)
-            .where(t.receiver == receiver, t.state == "waiting", t.seq.in_(_next_in_line()))
+            .where(
+                t.receiver == receiver, t.state == "waiting", t.seq.in_(_next_in_line([receiver]))
+            )
             .order_by(t.next_at, t.seq)
             .limit(1)
         )
@@ -302,7 +349,7 @@ class Store:
                 t.state == "waiting",
                 t.event == Event.FIRING.value,
                 t.next_at <= now,
-                t.seq.in_(_next_in_line()),
+                t.seq.in_(_next_in_line([receiver])),
                 t.alert_id.not_in(known),
             )
             .order_by(t.next_at, t.seq)
@@ -310,6 +357,12 @@ class Store:
         )
         with self._reading() as connection:
             return [_entry(row) for row in connection.execute(query)]
+
+    def knows_notification(self, id_: str) -> bool:
+        """Whether a notification of this id is in the outbox, delivered or not."""
+        query = sa.select(tables.outbox.c.id).where(tables.outbox.c.id == id_)
+        with self._reading() as connection:
+            return connection.execute(query).first() is not None
 
     def curve(self, run: RunKey) -> Mapping[str, Any] | None:
         """What the last checkpoint of a run has kept of its loss, for a picture; None for nothing."""
@@ -391,6 +444,14 @@ class Store:
             )
         )
 
+    def hasten(self, receiver: str, now: float) -> None:
+        """Let all that waits for ``receiver`` after a failure be tried at once."""
+        t = tables.outbox.c
+        query = sa.update(tables.outbox).where(
+            t.receiver == receiver, t.state == "waiting", t.attempts > 0, t.next_at > now
+        )
+        self._writer.write(lambda c: c.execute(query.values(next_at=now)))
+
     def retry_parked(self, receivers: Iterable[str], made_after: float, now: float) -> int:
         """Let what was parked for these receivers be tried again; says how many.
 
@@ -449,21 +510,26 @@ class Store:
                 .where(t.alerts.c.id.not_in(sa.select(t.outbox.c.alert_id)))
             )
             connection.execute(sa.delete(t.transitions).where(t.transitions.c.alert_id.in_(old)))
+            connection.execute(sa.delete(t.decisions).where(t.decisions.c.alert_id.in_(old)))
+            connection.execute(sa.delete(t.groups).where(t.groups.c.id.in_(old)))
             connection.execute(sa.delete(t.receipts).where(t.receipts.c.alert_id.in_(old)))
             connection.execute(sa.delete(t.alerts).where(t.alerts.c.id.in_(old)))
             connection.execute(sa.delete(t.runs).where(t.runs.c.gone_since < gone_before))
             connection.execute(sa.delete(t.timeline).where(t.timeline.c.at < before))
+            connection.execute(sa.delete(t.silences).where(t.silences.c.ends_at < before))
+            connection.execute(sa.delete(t.requests).where(t.requests.c.done_at < before))
 
         self._writer.write(work)
 
     def due(self, receivers: Iterable[str], now: float) -> int:
         """How many notifications for ``receivers`` could be tried at once."""
         t = tables.outbox.c
+        receivers = list(receivers)
         query = sa.select(sa.func.count()).where(
             t.state == "waiting",
-            t.receiver.in_(list(receivers)),
+            t.receiver.in_(receivers),
             t.next_at <= now,
-            t.seq.in_(_next_in_line()),
+            t.seq.in_(_next_in_line(receivers)),
         )
         with self._reading() as connection:
             return connection.execute(query).scalar_one()
@@ -476,6 +542,16 @@ class Store:
         )
         with self._reading() as connection:
             return connection.execute(query).scalar_one()
+
+    def facts(self, start: float, end: float) -> Facts:
+        """What happened in some time, for a digest."""
+        with self._reading() as connection:
+            return read_facts(connection, start, end)
+
+    def watched_before(self, moment: float) -> bool:
+        """Whether anything that is known was known before this time."""
+        with self._reading() as connection:
+            return watched_before(connection, moment)
 
     def firing(self) -> int:
         """How many alerts are firing that people are told about."""
@@ -498,16 +574,22 @@ def _entry(row: Any) -> OutboxEntry:
         created_at=row.created_at,
         attempts=row.attempts,
         next_at=row.next_at,
+        others=codec.load_others(body),
+        size=body.get("size", 1),
+        message=codec.load_message(body),
     )
 
 
-def _next_in_line() -> sa.Select[tuple[int]]:
-    """Number what waits and has nothing before it for the same receiver, run and family."""
+def _next_in_line(receivers: Sequence[str]) -> sa.Select[tuple[int]]:
+    """Number what waits for these receivers and has nothing before it for the same one, run and family.
+
+    What others are owed is not looked at: one that is down for days must not slow the rest.
+    """
     t = tables.outbox.c
     about = sa.func.coalesce(tables.alerts.c.fingerprint, t.alert_id)
     return (
         sa.select(sa.func.min(t.seq))
         .join_from(tables.outbox, tables.alerts, t.alert_id == tables.alerts.c.id, isouter=True)
-        .where(t.state == "waiting")
+        .where(t.receiver.in_(receivers), t.state == "waiting")
         .group_by(t.receiver, about)
     )

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from wtwin_watch.alerting.lifecycle import Transition
+from wtwin_watch.alerting.telling import Decision, GroupChange
 from wtwin_watch.model import RunKey
 from wtwin_watch.store import codec, tables
 from wtwin_watch.store.records import Checkpoint
@@ -45,6 +46,16 @@ def save_checkpoint(connection: sa.Connection, checkpoint: Checkpoint, now: floa
         connection.execute(sa.insert(tables.timeline).values(**values))
     for transition in checkpoint.transitions:
         _save_transition(connection, transition)
+    for answer in checkpoint.answers:
+        connection.execute(
+            sa.update(tables.requests)
+            .where(tables.requests.c.seq == answer.seq)
+            .values(done_at=now, outcome=answer.outcome, refused=answer.refused)
+        )
+    for decision in checkpoint.decisions:
+        _save_decision(connection, decision)
+    for change in checkpoint.groups:
+        _save_group(connection, change)
     for entry in checkpoint.notifications:
         known = sa.select(tables.outbox.c.id).where(tables.outbox.c.id == entry.id)
         if connection.execute(known).first() is not None:
@@ -52,7 +63,6 @@ def save_checkpoint(connection: sa.Connection, checkpoint: Checkpoint, now: floa
         seq = connection.execute(
             sa.select(sa.func.coalesce(sa.func.max(tables.outbox.c.seq), 0) + 1)
         ).scalar_one()
-        body = f'{{"alert":{codec.dump_record(entry.alert)},"run":{codec.dump_record(entry.run)}}}'
         connection.execute(
             sa.insert(tables.outbox).values(
                 id=entry.id,
@@ -60,13 +70,35 @@ def save_checkpoint(connection: sa.Connection, checkpoint: Checkpoint, now: floa
                 receiver=entry.receiver,
                 alert_id=entry.alert.id,
                 event=entry.event.value,
-                body_json=body,
+                body_json=codec.dump_body(entry),
                 created_at=entry.created_at,
                 state="waiting",
                 attempts=0,
                 next_at=entry.next_at,
             )
         )
+
+
+def _save_decision(connection: sa.Connection, decision: Decision) -> None:
+    connection.execute(
+        sa.insert(tables.decisions).values(
+            alert_id=decision.alert_id,
+            at=decision.at,
+            receiver=decision.receiver,
+            decision=decision.choice.value,
+            text=decision.text,
+        )
+    )
+
+
+def _save_group(connection: sa.Connection, change: GroupChange) -> None:
+    t = tables.groups
+    if change.state is None:
+        query = sa.delete(t).where(t.c.receiver == change.receiver, t.c.id == change.id)
+        connection.execute(query)
+        return
+    key = {"receiver": change.receiver, "id": change.id}
+    upsert(connection, t, key, {"group_json": codec.dumps(dict(change.state))})
 
 
 def _save_transition(connection: sa.Connection, transition: Transition) -> None:
