@@ -81,7 +81,7 @@ def together(notifications: Sequence[Notification], *, mention: Sequence[str] = 
     """Lay out alerts that share one message: how many, a line for each, the gravest first."""
     order = list(Severity)
     graded = sorted(notifications, key=lambda n: order.index(n.alert.severity))
-    title = f"{_sign(graded[0])} {len(graded)} alerts"
+    title = f"{_sign(graded[0])} {sum(one.size for one in graded)} alerts"
     lines = [
         f"{_sign(one)} {escape(text.line(one.message.title) or 'wtwin-watch', _LISTED_CHARS)}"
         for one in graded[:_MOST_LISTED]
@@ -146,6 +146,8 @@ def _sign(notification: Notification) -> str:
         return "🔔"
     if notification.event is Event.ACKNOWLEDGED and notification.alert.acknowledged is not None:
         return "👀"
+    if notification.event is Event.DIGEST:
+        return "📋"
     return _SIGNS[notification.alert.severity]
 
 
@@ -186,6 +188,8 @@ def _link(url: str | None) -> Payload | None:
 
 def _context(notification: Notification, *, late: bool) -> Payload:
     alert = notification.alert
+    if notification.event is Event.DIGEST:
+        return _mrkdwn(f"from {_date(alert.started_at)} to {_date(alert.resolved_at or 0.0)}")
     parts = [f"{alert.severity} {alert.family} alert"]
     if alert.fired_at is not None:
         parts.append(f"fired {_date(alert.fired_at)}")

@@ -6,11 +6,12 @@ import pytest
 from pydantic import SecretStr
 
 from tests.support.faulty_http import Fault
-from tests.support.notifications import HOSTILE_NAMES, notification
+from tests.support.notifications import HOSTILE_NAMES, digest, notification
 from tests.support.slack_standin import CHANNEL, TOKEN, SlackStandIn
 from wtwin_notifiers.slack import SlackNotifier, SlackOptions
 from wtwin_watch.errors import DeliveryError
 from wtwin_watch.model import Event, Severity
+from wtwin_watch.notify.outbox import MOST_TOGETHER
 
 pytestmark = pytest.mark.integration
 
@@ -93,6 +94,26 @@ def test_many_alerts_are_one_message_with_the_gravest_first(slack, count):
     assert payload["keys"] == [one.id for one in given]
 
 
+def test_each_of_as_many_alerts_as_share_a_message_is_named_in_it(slack):
+    given = [
+        graded(Severity.WARNING, id=f"ntf_{i}", name=f"run {i} of {MOST_TOGETHER}")
+        for i in range(MOST_TOGETHER)
+    ]
+
+    notifier_for(slack).send_together(given)
+
+    [message] = slack.messages
+    assert all(f"(run {i} of {MOST_TOGETHER})" in message for i in range(MOST_TOGETHER))
+
+
+def test_a_notification_that_stands_for_several_alerts_counts_as_many(slack):
+    given = many(12)
+
+    notifier_for(slack).send_together([replace(given[0], size=5), *given[1:]])
+
+    assert slack.titles == ["🟠 16 alerts"]
+
+
 def test_what_becomes_of_alerts_that_share_a_message_is_told_in_its_thread(slack):
     notifier = notifier_for(slack)
     shared = notifier.send_together(many(12))
@@ -164,3 +185,16 @@ def test_an_incoming_webhook_wants_no_plot(slack):
 def test_who_is_mentioned_is_named_by_id(who):
     with pytest.raises(ValueError, match="mention"):
         SlackOptions(token=SecretStr(TOKEN), channel=CHANNEL, mention={"critical": [who]})
+
+
+def test_a_digest_is_a_message_of_its_own_that_mentions_nobody(slack):
+    everyone = {severity.value: ["channel"] for severity in Severity}
+    notifier = notifier_for(slack, mention=everyone)
+
+    first = notifier.send(digest(id="digest-1"))
+    second = notifier.send(digest(id="digest-2"))
+
+    assert [message.title for message in slack.parents] == ["📋 Digest: 1 alert in 12 runs"] * 2
+    assert [message.pings for message in slack.messages] == [[], []]
+    # Nothing is ever edited because of a digest, so nothing is kept of it.
+    assert first.data == second.data == {}

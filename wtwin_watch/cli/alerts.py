@@ -135,7 +135,12 @@ def _shown(story: Story, now: float) -> list[str]:
         )
         for c in story.changes
     )
-    lines += ["", "who was told"]
+    lines += ["", "what was decided about telling people"]
+    decided = table(
+        (moment(d.at), d.receiver or "everybody", d.decision, d.text) for d in story.decisions
+    )
+    lines += decided or ["  nothing"]
+    lines += ["", "what was sent"]
     told = table(
         (
             moment(n.created_at),
@@ -160,4 +165,5 @@ def _plain(story: Story, *, whole: bool) -> dict[str, Any]:
     if not whole:
         return alert
     changes = [asdict(change) for change in story.changes]
-    return {**alert, "changes": changes, "told": [asdict(told) for told in story.told]}
+    told, decisions = map(asdict, story.told), map(asdict, story.decisions)
+    return {**alert, "changes": changes, "decisions": [*decisions], "told": [*told]}

@@ -15,6 +15,7 @@ from wtwin_watch.cli.output import counted, moment, number, print_json, table
 from wtwin_watch.model import AlertState, RunStatus
 
 if TYPE_CHECKING:
+    from wtwin_watch.alerting.budget import Budget
     from wtwin_watch.settings import Flags
     from wtwin_watch.store.status import Status
 
@@ -110,6 +111,7 @@ def _plain(status: Status) -> dict[str, Any]:
             }
             for alert in status.alerts
         ],
+        "budget": None if status.budget is None else _budget(status.budget),
         "timeline": [
             {
                 "source": one.run.source,
@@ -129,6 +131,18 @@ def _plain(status: Status) -> dict[str, Any]:
     }
 
 
+def _budget(budget: Budget) -> dict[str, Any]:
+    return {
+        "runs": budget.runs,
+        "losses_a_second": budget.points,
+        "far": budget.far,
+        "far_to_tell": budget.far_to_tell,
+        "verified": budget.verified,
+        "found_a_week": budget.found_a_week,
+        "told_a_week": budget.told_a_week,
+    }
+
+
 def _shown(status: Status, now: float) -> list[str]:
     names = {run.run.key: run.run.name for run in status.runs}
     if status.running:
@@ -137,6 +151,8 @@ def _shown(status: Status, now: float) -> list[str]:
         heard = status.heartbeat_at
         lines = ["no daemon is running" + (f"; last heard of {moment(heard)}" if heard else "")]
     lines.append(f"state: {status.state}")
+    if status.budget is not None:
+        lines.append(str(status.budget))
     lines += ["", f"sources ({len(status.sources)})"]
     lines += table(
         (source.name, source.adapter, source.error or f"read {moment(source.seen_at)}")

@@ -1,6 +1,6 @@
 """The settings: read from file, environment and flags, and checked once, before anything starts."""
 
-from wtwin_watch.settings.load import load_detector, load_settings, load_state
+from wtwin_watch.settings.load import load_detector, load_settings, load_state, load_told
 from wtwin_watch.settings.model import (
     AlertSettings,
     DetectorSettings,
@@ -8,6 +8,7 @@ from wtwin_watch.settings.model import (
     ReceiverSettings,
     Settings,
     SourceSettings,
+    allowed_false_alarms,
     secret_values,
 )
 
@@ -18,8 +19,10 @@ __all__ = [
     "ReceiverSettings",
     "Settings",
     "SourceSettings",
+    "allowed_false_alarms",
     "load_detector",
     "load_settings",
     "load_state",
+    "load_told",
     "secret_values",
 ]

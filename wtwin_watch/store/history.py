@@ -25,6 +25,16 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Decided:
+    """One decision about telling people of an alert, and why. ``receiver`` empty: all of them."""
+
+    at: float
+    receiver: str
+    decision: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """One notification about an alert: waiting, sent, parked or dropped. Times in unix seconds."""
 
@@ -48,6 +58,7 @@ class Story:
     told: tuple[Told, ...]
     silence: Silence | None
     """What silences it now."""
+    decisions: tuple[Decided, ...] = ()
 
 
 def read_alerts(state: str, now: float, *, open_only: bool, most: int) -> list[Story]:
@@ -73,7 +84,8 @@ def read_story(state: str, now: float, id_: str) -> Story:
         run = _run(connection, alert)
         silence = _silenced(connection, [(alert, run)], now).get(alert.id)
         changes, told = _changes(connection, alert), _told(connection, alert)
-        return Story(alert, run, changes, told, silence)
+        decided = _decided(connection, alert)
+        return Story(alert, run, changes, told, silence, decided)
 
 
 def find_alert(connection: sa.Connection, id_: str) -> Alert:
@@ -107,6 +119,13 @@ def _changes(connection: sa.Connection, alert: Alert) -> tuple[Change, ...]:
     query = sa.select(t.at, t.state, t.reason, t.event, t.summary).order_by(t.seq)
     rows = connection.execute(query.where(t.alert_id == alert.id))
     return tuple(Change(*row) for row in rows)
+
+
+def _decided(connection: sa.Connection, alert: Alert) -> tuple[Decided, ...]:
+    t = tables.decisions.c
+    query = sa.select(t.at, t.receiver, t.decision, t.text).order_by(t.seq)
+    rows = connection.execute(query.where(t.alert_id == alert.id))
+    return tuple(Decided(*row) for row in rows)
 
 
 def _told(connection: sa.Connection, alert: Alert) -> tuple[Told, ...]:
