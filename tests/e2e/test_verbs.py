@@ -123,15 +123,14 @@ def test_an_acknowledgement_edits_the_message_and_pings_nobody_also_after_a_kill
     assert (answer["state"], answer["outcome"]) == ("done", "acknowledged by ada")
     assert wait_until(lambda: parent.title.startswith("👀 Acknowledged: ")), team.daemon.log
     assert "seen by ada" in parent
-    assert parent.pings == []
     team.killed()
     [seen] = team.says("status")["alerts"]
     assert (seen["state"], seen["acknowledged"]["by"]) == ("firing", "ada")
     team.says("ack", alert["id"], "--undo")
     assert wait_until(lambda: "No longer acknowledged" in parent.title), team.daemon.log
-    # What was posted once was edited from then on, without the mention.
-    assert slack.parents == [parent]
-    assert parent.pings == []
+    # Over the post and all edits: the post alone pinged.
+    assert slack.messages == [parent]
+    assert parent.pings == ["<!here>"]
     assert len(slack.calls("chat.postMessage")) == 1
 
 
