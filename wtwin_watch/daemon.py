@@ -28,12 +28,19 @@ from wtwin_watch.errors import OwnershipLost, StateDamaged, StoreError
 from wtwin_watch.ingest.engine import Engine
 from wtwin_watch.ingest.plan import Patience, SourcePlan
 from wtwin_watch.notify.outbox import GIVE_UP_S, Deliverer
+from wtwin_watch.notify.periodic import Digests
 from wtwin_watch.notify.refusals import Refusals
 from wtwin_watch.pictures import Pictures
 from wtwin_watch.plugins import load_adapter, load_notifier
 from wtwin_watch.protocols import Clock, Options
 from wtwin_watch.sdnotify import Systemd
-from wtwin_watch.settings import AlertSettings, ReceiverSettings, Settings, SourceSettings
+from wtwin_watch.settings import (
+    AlertSettings,
+    ReceiverSettings,
+    Settings,
+    SourceSettings,
+    allowed_false_alarms,
+)
 from wtwin_watch.store import Store, database, owner
 
 log = structlog.get_logger("wtwin_watch.daemon")
@@ -45,6 +52,7 @@ ONCE_DRAIN_S = 60.0
 KEEP_S = 90 * 86_400.0
 """How long delivered notifications and resolved alerts are kept."""
 PRUNE_EVERY_S = 3600.0
+DIGESTS_EVERY_S = 10.0
 
 EXIT_OK, EXIT_FIRING, EXIT_BLIND = 0, 1, 69
 
@@ -108,6 +116,7 @@ class Daemon:
         self._failure: Exception | None = None
         self._next_heartbeat = 0.0
         self._next_prune = 0.0
+        self._next_digests = 0.0
         self._forget_after_s = settings.alerts.forget_after_s
         self._ready = False
         self._pictures = Pictures(store)
@@ -126,6 +135,9 @@ class Daemon:
             )
             for r in receivers
         ]
+        told = {r.name for r in receivers}
+        digests = [digest for digest in settings.digests if digest.receiver in told]
+        self._digests = Digests(store, digests, clock.time())
         self._engine = Engine(
             store=store,
             clock=clock,
@@ -135,6 +147,7 @@ class Daemon:
             patience=_patience(settings.alerts),
             told=self._wake_deliverers,
             once=once,
+            allowed=allowed_false_alarms(settings),
         )
         for s in settings.sources:
             source = load_adapter(s.adapter)(s.name, s.options)
@@ -206,6 +219,11 @@ class Daemon:
             with self._survivable("heartbeat"):
                 self._store.heartbeat(self._clock.time(), status)
                 self._engine.note_progress()
+        if moment >= self._next_digests:
+            self._next_digests = moment + DIGESTS_EVERY_S
+            with self._survivable("digest"):
+                if self._digests.turn(self._clock.time()):
+                    self._wake_deliverers()
         if moment >= self._next_prune:
             self._next_prune = moment + PRUNE_EVERY_S
             with self._survivable("pruning"):

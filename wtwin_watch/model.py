@@ -155,6 +155,10 @@ class Detection:
     sigma: float | None = None
     score: float | None = None
     evidence: tuple[str, ...] = ()
+    strength: float | None = None
+    """Evidence against chance in nats: chance brings as much once in about exp(strength + 1.5) points.
+
+    None where chance has no part in it."""
     patience_s: float = 0.0
     """Its alert waits this long before it fires, seconds, and is dropped if the detection ends before."""
     last_lines: tuple[str, ...] = ()
@@ -229,8 +233,11 @@ class Event(StrEnum):
     REPEATED = "repeated"
     """It fires still, and nobody has said that they have seen it."""
     ACKNOWLEDGED = "acknowledged"
+    """Somebody has seen it; or that was taken back, and the alert says nothing of it any more."""
     RESOLVED = "resolved"
     TEST = "test"
+    DIGEST = "digest"
+    """What happened in some time: it is about no alert, and nobody is to be disturbed by it."""
 
 
 @dataclass(frozen=True, slots=True)

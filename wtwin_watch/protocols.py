@@ -35,6 +35,11 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    @property
+    def no_digest(self) -> str | None:
+        """Why a receiver with these options can have no digest, as the end of a sentence; None: it can."""
+        return None
+
 
 class SourceOptions(Options):
     """What every source takes: the names of metrics where they aren't the usual ones."""

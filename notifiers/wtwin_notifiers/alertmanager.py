@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from pydantic import ConfigDict
 
-from wtwin_notifiers import alertmanager_body
+from wtwin_notifiers import alertmanager_body, alerts_alone
 from wtwin_notifiers.deadline import Deadline
 from wtwin_notifiers.posting import Address, Post
 from wtwin_watch import protocols
@@ -37,6 +37,11 @@ class AlertmanagerOptions(protocols.Options):
     token: Secret | None = None
     """A bearer token for a proxy in front of it."""
 
+    @property
+    def no_digest(self) -> str | None:
+        """A digest has no place there."""
+        return alerts_alone.NO_DIGEST
+
 
 class AlertmanagerNotifier:
     """One Alertmanager. Called by one thread at a time."""
@@ -58,6 +63,7 @@ class AlertmanagerNotifier:
 
     def send(self, notification: Notification) -> Receipt:
         """Push the alert as it is now, for five minutes if it fires."""
+        alerts_alone.check(notification, self.describe())
         now = time.time()
         self._push(alertmanager_body.pushed(notification, now + LASTS_S, now))
         return alertmanager_body.receipt(notification)

@@ -110,7 +110,7 @@ def _type(notification: Notification) -> NotifyType:
 
     if notification.event is Event.RESOLVED:
         return NotifyType.SUCCESS
-    if notification.event in {Event.TEST, Event.ACKNOWLEDGED}:
+    if notification.event in {Event.TEST, Event.ACKNOWLEDGED, Event.DIGEST}:
         return NotifyType.INFO
     return {
         Severity.CRITICAL: NotifyType.FAILURE,

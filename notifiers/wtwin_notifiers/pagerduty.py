@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict, SecretStr, field_validator
 
+from wtwin_notifiers import alerts_alone
 from wtwin_notifiers.deadline import Deadline
 from wtwin_notifiers.posting import Post
 from wtwin_notifiers.text import block, line, shorten
@@ -47,6 +48,11 @@ class PagerDutyOptions(protocols.Options):
     url: str = _URL
     """Where events go; https://events.eu.pagerduty.com/v2/enqueue for accounts in the EU."""
 
+    @property
+    def no_digest(self) -> str | None:
+        """A digest has no place there."""
+        return alerts_alone.NO_DIGEST
+
     @field_validator("routing_key")
     @classmethod
     def _key_is_a_word(cls, key: SecretStr) -> SecretStr:
@@ -80,7 +86,10 @@ class PagerDutyNotifier:
 
     def send(self, notification: Notification) -> Receipt:
         """Trigger, acknowledge or resolve. A test opens an incident and closes it at once."""
+        alerts_alone.check(notification, self.describe())
         actions = [_ACTIONS.get(notification.event, "trigger")]
+        if notification.event is Event.ACKNOWLEDGED and notification.alert.acknowledged is None:
+            actions = ["trigger"]  # it was taken back, which PagerDuty itself has no event for
         if notification.event is Event.TEST:
             actions.append("resolve")
         for action in actions:

@@ -35,7 +35,7 @@ _OK = 200
 
 _QUIET = frozenset({Event.ACKNOWLEDGED, Event.RESOLVED})
 """Events that edit the message and add nothing to the thread: an edit notifies nobody."""
-_UNMENTIONED = _QUIET | {Event.TEST}
+_UNMENTIONED = _QUIET | {Event.TEST, Event.DIGEST}
 _GRAVER: Mapping[Severity, tuple[str, ...]] = {
     Severity.CRITICAL: (Severity.WARNING, Severity.INFO),
     Severity.WARNING: (Severity.INFO,),
@@ -119,6 +119,8 @@ class SlackNotifier:
         channel = self._options.channel or ""
         metadata = slack_layout.metadata(notification)
         answer = self._post(payload, metadata, channel, None)
+        if notification.event is Event.DIGEST:
+            return Receipt()  # nothing follows it
         return Receipt({**(_first_message(answer) or {}), **self._known(notification)})
 
     def _answer(self, notification: Notification, first: Mapping[str, str]) -> Receipt:

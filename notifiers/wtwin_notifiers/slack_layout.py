@@ -144,8 +144,10 @@ def _sign(notification: Notification) -> str:
         return "✅"
     if notification.event is Event.TEST:
         return "🔔"
-    if notification.event is Event.ACKNOWLEDGED:
+    if notification.event is Event.ACKNOWLEDGED and notification.alert.acknowledged is not None:
         return "👀"
+    if notification.event is Event.DIGEST:
+        return "📋"
     return _SIGNS[notification.alert.severity]
 
 
@@ -186,6 +188,8 @@ def _link(url: str | None) -> Payload | None:
 
 def _context(notification: Notification, *, late: bool) -> Payload:
     alert = notification.alert
+    if notification.event is Event.DIGEST:
+        return _mrkdwn(f"from {_date(alert.started_at)} to {_date(alert.resolved_at or 0.0)}")
     parts = [f"{alert.severity} {alert.family} alert"]
     if alert.fired_at is not None:
         parts.append(f"fired {_date(alert.fired_at)}")

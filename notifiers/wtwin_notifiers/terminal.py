@@ -98,7 +98,7 @@ def _line(raw: str) -> str:
 def _colour(notification: Notification) -> str:
     if notification.event is Event.RESOLVED:
         return _GREEN
-    if notification.event is Event.TEST:
+    if notification.event in {Event.TEST, Event.DIGEST}:
         return _CYAN
     return _COLOURS[notification.alert.severity]
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, SecretStr, WithJsonSchema
 
-from wtwin_notifiers import alertmanager_body, webhook_body
+from wtwin_notifiers import alertmanager_body, alerts_alone, webhook_body
 from wtwin_notifiers.deadline import Deadline
 from wtwin_notifiers.posting import REFERENCE_SCHEMA, Address, Post
 from wtwin_watch import protocols
@@ -59,6 +59,11 @@ class WebhookOptions(protocols.Options):
     format: Literal["standard", "alertmanager"] = "standard"
     """The body: our own, or the payload of Alertmanager's webhooks, version 4."""
 
+    @property
+    def no_digest(self) -> str | None:
+        """Alertmanager's payload has no place for a digest."""
+        return alerts_alone.NO_DIGEST if self.format == "alertmanager" else None
+
 
 class WebhookNotifier:
     """One address that takes webhooks. Called by one thread at a time."""
@@ -94,6 +99,7 @@ class WebhookNotifier:
 
     def _send(self, notification: Notification) -> Receipt:
         if self._format == "alertmanager":
+            alerts_alone.check(notification, self.describe())
             payload = alertmanager_body.webhook(notification)
             receipt = alertmanager_body.receipt(notification)
         else:

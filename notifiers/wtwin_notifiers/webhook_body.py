@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wtwin_notifiers.text import encodable, shorten
-from wtwin_watch.model import Companion, Notification
+from wtwin_watch.model import Companion, Event, Notification
 
 SCHEMA_VERSION = 1
 """Grows when a field changes its meaning or goes; a new field alone doesn't change it."""
@@ -25,12 +25,25 @@ _KEY_BYTES = range(24, 65)
 
 def body(notification: Notification) -> bytes:
     """Return the JSON of a notification: UTF-8, the same bytes at every retry."""
+    digest = notification.event is Event.DIGEST
     payload = {
-        "type": f"run.alert.{notification.event}",
+        "type": "run.digest" if digest else f"run.alert.{notification.event}",
         "timestamp": timestamp(notification.created_at),
-        "data": _data(notification),
+        "data": _digest(notification) if digest else _data(notification),
     }
     return json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _digest(notification: Notification) -> Mapping[str, Any]:
+    period, words = notification.alert, notification.message
+    return {
+        "version": SCHEMA_VERSION,
+        "from": timestamp(period.started_at),
+        "to": timestamp(period.resolved_at),
+        "title": _text(words.title),
+        "summary": _text(words.summary),
+        "facts": {str(_text(label)): _text(value) for label, value in words.facts},
+    }
 
 
 def _data(notification: Notification) -> Mapping[str, Any]:

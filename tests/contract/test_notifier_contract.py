@@ -65,7 +65,7 @@ def test_a_webhook_in_the_format_of_alertmanager_keeps_the_contract():
     with AlertmanagerHookStandIn() as receiver:
         options = WebhookNotifier.Options(url=receiver.url, format="alertmanager")
 
-        check_notifier(WebhookNotifier("team", options))
+        check_notifier(WebhookNotifier("team", options), digests=False)
 
     assert receiver.mistakes == []
     assert receiver.payloads
@@ -76,7 +76,7 @@ def test_alertmanager_keeps_the_contract():
     with AlertmanagerStandIn(token="t-SeSaMe") as receiver:
         options = AlertmanagerNotifier.Options(url=receiver.url, token=SecretStr("t-SeSaMe"))
 
-        check_notifier(AlertmanagerNotifier("team", options), secrets=["SeSaMe"])
+        check_notifier(AlertmanagerNotifier("team", options), secrets=["SeSaMe"], digests=False)
 
     assert receiver.mistakes == []
     assert {labels["alertname"] for labels in receiver.firing} == {"WtwinWatchTest"}
@@ -89,7 +89,7 @@ def test_pagerduty_keeps_the_contract():
             routing_key=SecretStr(ROUTING_KEY), url=receiver.enqueue_url
         )
 
-        check_notifier(PagerDutyNotifier("team", options), secrets=[ROUTING_KEY])
+        check_notifier(PagerDutyNotifier("team", options), secrets=[ROUTING_KEY], digests=False)
 
     assert receiver.mistakes == []
     assert set(receiver.incidents.values()) == {"resolve"}

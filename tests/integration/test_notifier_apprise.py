@@ -61,6 +61,7 @@ def test_a_name_can_not_add_headers_to_a_mail():
         (Event.ACKNOWLEDGED, "info"),
         (Event.RESOLVED, "success"),
         (Event.TEST, "info"),
+        (Event.DIGEST, "info"),
     ],
 )
 def test_the_type_of_a_message_follows_the_event(event, kind):

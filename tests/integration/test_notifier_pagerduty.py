@@ -53,6 +53,15 @@ def test_an_alert_is_one_incident_from_trigger_to_resolve(service):
     }
 
 
+def test_an_acknowledgement_that_was_taken_back_triggers_the_incident_again(service):
+    told = notification(Event.ACKNOWLEDGED)
+    taken_back = replace(told, alert=replace(told.alert, acknowledged=None))
+
+    notifier_for(service).send(taken_back)
+
+    assert [e["event_action"] for e in service.events] == ["trigger"]
+
+
 def test_a_test_leaves_no_incident_open(service):
     notifier_for(service).send(notification(Event.TEST))
 

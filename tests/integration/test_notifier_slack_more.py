@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from tests.support.faulty_http import Fault
-from tests.support.notifications import HOSTILE_NAMES, notification
+from tests.support.notifications import HOSTILE_NAMES, digest, notification
 from tests.support.slack_standin import CHANNEL, TOKEN, SlackStandIn
 from wtwin_notifiers.slack import SlackNotifier, SlackOptions
 from wtwin_watch.errors import DeliveryError
@@ -164,3 +164,16 @@ def test_an_incoming_webhook_wants_no_plot(slack):
 def test_who_is_mentioned_is_named_by_id(who):
     with pytest.raises(ValueError, match="mention"):
         SlackOptions(token=SecretStr(TOKEN), channel=CHANNEL, mention={"critical": [who]})
+
+
+def test_a_digest_is_a_message_of_its_own_that_mentions_nobody(slack):
+    everyone = {severity.value: ["channel"] for severity in Severity}
+    notifier = notifier_for(slack, mention=everyone)
+
+    first = notifier.send(digest(id="digest-1"))
+    second = notifier.send(digest(id="digest-2"))
+
+    assert [message.title for message in slack.parents] == ["📋 Digest: 1 alert in 12 runs"] * 2
+    assert [message.pings for message in slack.messages] == [[], []]
+    # Nothing is ever edited because of a digest, so nothing is kept of it.
+    assert first.data == second.data == {}

@@ -41,6 +41,26 @@ HOSTILE_NAMES = [
 ]
 
 
+def digest(name: str = "gpt-small-lr3e4", *, id: str = "digest-01") -> Notification:
+    """Make a notification of what happened on a day."""
+    given = notification(Event.DIGEST, name=name, id=id)
+    alert = replace(
+        given.alert,
+        id=id,
+        kind="digest",
+        severity=Severity.INFO,
+        state=AlertState.RESOLVED,
+        started_at=STARTED,
+        resolved_at=STARTED + 86_400,
+    )
+    words = Message(
+        title="Digest: 1 alert in 12 runs",
+        summary=f"warning: loss drifts up ({name}), 2h10m, fires still",
+        facts=(("Runs watched", "12, 3 of them new"), ("Not told", "4 silenced")),
+    )
+    return replace(given, alert=alert, message=words)
+
+
 def notification(
     event: Event = Event.FIRING,
     *,

@@ -9,17 +9,21 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.support.notifications import HOSTILE_NAMES, notification
+from tests.support.notifications import HOSTILE_NAMES, digest, notification
+from wtwin_watch.errors import DeliveryError
 from wtwin_watch.model import Event, Receipt
 from wtwin_watch.protocols import Notifier, Options
 
 LIFE = (Event.TEST, Event.FIRING, Event.CHANGED, Event.ACKNOWLEDGED, Event.RESOLVED)
 
 
-def check_notifier(notifier: Notifier, *, secrets: Iterable[str] = ()) -> None:
+def check_notifier(
+    notifier: Notifier, *, secrets: Iterable[str] = (), digests: bool = True
+) -> None:
     """Check a notifier whose receiver is up and takes any number of messages at once.
 
     An alert goes through its whole life under every hostile name; receipts must survive storage.
+    A digest is delivered, or, without ``digests``, refused for good.
     """
     assert notifier.min_interval_s >= 0
     told = notifier.describe()
@@ -33,6 +37,12 @@ def check_notifier(notifier: Notifier, *, secrets: Iterable[str] = ()) -> None:
             receipt = notifier.send(given)
             assert isinstance(receipt, Receipt)
             previous = json.loads(json.dumps(dict(receipt.data))) or previous
+        if digests:
+            assert isinstance(notifier.send(digest(name)), Receipt)
+    if not digests:
+        with pytest.raises(DeliveryError) as refused:
+            notifier.send(digest())
+        assert refused.value.permanent
     assert notifier.send(notification(Event.RESOLVED, previous={"of": "another version"}))
     notifier.close()
     notifier.close()

@@ -39,10 +39,20 @@ class Telling:
         self.kept = {}
         self.dispatcher = Dispatcher(self.telling)
 
-    def fire(self, name, family=Family.LOSS, severity=Severity.WARNING, kind="drift", **facts):
+    def fire(
+        self,
+        name,
+        family=Family.LOSS,
+        severity=Severity.WARNING,
+        kind="drift",
+        strength=None,
+        **facts,
+    ):
         """A run's alert begins to fire; returns its id."""
         run = self.runs[name] = run_named(name, **facts)
-        detection = Detection(family, kind, True, severity, f"{kind} of {name}", "test")
+        detection = Detection(
+            family, kind, True, severity, f"{kind} of {name}", "test", strength=strength
+        )
         id_ = f"{name or 'source'}-{family.value}-{len(self.alerts)}"
         alert = Alert(
             id_,
@@ -71,7 +81,11 @@ class Telling:
 
     def acknowledge(self, id_, until=None):
         alert = replace(self.alerts[id_], acknowledged=Acknowledgement("sam", self.now, until))
-        self._happen(alert, self._run(alert), Reason.KIND, Event.ACKNOWLEDGED)
+        self._happen(alert, self._run(alert), Reason.ACKNOWLEDGED, Event.ACKNOWLEDGED)
+
+    def unacknowledge(self, id_):
+        alert = replace(self.alerts[id_], acknowledged=None)
+        self._happen(alert, self._run(alert), Reason.UNACKNOWLEDGED, Event.ACKNOWLEDGED)
 
     def silence(self, *silences):
         self.dispatcher.silence(silences)

@@ -6,6 +6,7 @@ import pytest
 from tests.support.command_line import CommandLine
 from tests.support.records import make_alert, make_checkpoint, make_entry
 from wtwin_watch.alerting.lifecycle import Reason, Transition
+from wtwin_watch.alerting.telling import Choice, Decision
 from wtwin_watch.model import AlertState, Event
 from wtwin_watch.store import Checkpoint, Store
 
@@ -59,7 +60,22 @@ def test_an_alert_nobody_was_told_of_says_so(
     done = wtwin_watch("alerts", "show", "alert-1", "--state", state_path)
 
     assert "history before first sight  nobody told" in done.out
-    assert done.out.endswith("who was told\n  nobody\n")
+    assert done.out.endswith("what was sent\n  nobody\n")
+
+
+def test_the_story_of_an_alert_says_why_nobody_was_told(
+    wtwin_watch: CommandLine, state_path: Path, store: Store
+):
+    alert = make_alert("alert-1")
+    held = Decision("alert-1", 1000.0, "", Choice.SILENCED, "silence 3f2a of sam: maintenance")
+    started = Transition(alert, Reason.STARTED, 1000.0)
+    store.save([Checkpoint(transitions=[started], decisions=[held])], 2e9)
+
+    done = wtwin_watch("alerts", "show", "alert-1", "--state", state_path)
+
+    assert "everybody  silenced  silence 3f2a of sam: maintenance" in done.out
+    [story] = wtwin_watch("alerts", "show", "alert-1", "--state", state_path, "--json").json
+    assert [one["decision"] for one in story["decisions"]] == ["silenced"]
 
 
 @pytest.mark.parametrize(

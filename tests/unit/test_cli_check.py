@@ -202,6 +202,7 @@ def test_the_schema_is_printed(wtwin_watch: CommandLine):
         "source",
         "receiver",
         "route",
+        "digest",
     }
 
 

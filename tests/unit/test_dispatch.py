@@ -345,6 +345,26 @@ def test_a_group_is_seen_when_all_of_it_was(telling):
     assert telling.told[1:] == [("team", "acknowledged", "a", 2)]
 
 
+def test_what_was_seen_and_is_not_any_more_is_told_again(telling):
+    id_ = telling.fire("a", severity=Severity.CRITICAL)
+    telling.acknowledge(id_)
+    telling.unacknowledge(id_)
+    assert [event for _, event, _, _ in telling.told] == ["firing", "acknowledged", "acknowledged"]
+
+    telling.wait(86_400.0, every=60.0)
+
+    assert telling.told[-1] == ("team", "repeated", "a", 1)
+
+
+def test_a_group_that_was_not_seen_as_a_whole_hears_of_no_taking_back(telling):
+    first, _ = telling.fire("a"), telling.fire("b")
+    telling.wait(5.0)
+    telling.acknowledge(first)
+    telling.unacknowledge(first)
+
+    assert len(telling.told) == 1
+
+
 def test_without_an_interval_nothing_is_told_again():
     telling = Telling(everybody("team", timing=Timing(repeat_s=0.0)))
     telling.fire("a", severity=Severity.CRITICAL)

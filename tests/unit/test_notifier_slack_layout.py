@@ -5,9 +5,12 @@ from dataclasses import replace
 import pytest
 
 from tests.support import slack_rules
-from tests.support.notifications import HOSTILE_NAMES, notification
+from tests.support.notifications import HOSTILE_NAMES, digest, notification
+from tests.support.records import make_alert
 from wtwin_notifiers import slack_layout
-from wtwin_watch.model import Event, Message
+from wtwin_watch.model import Event, Message, Run, RunKey
+from wtwin_watch.notify.digest import compose
+from wtwin_watch.store.digest import Facts
 
 HEADER, SECTION, ALL_BLOCKS = 150, 3000, 12_000
 
@@ -47,6 +50,7 @@ def test_a_message_has_title_summary_facts_link_and_context():
         (Event.CHANGED, "🔴"),
         (Event.RESOLVED, "✅"),
         (Event.TEST, "🔔"),
+        (Event.DIGEST, "📋"),
     ],
 )
 def test_the_sign_tells_what_happened(event, sign):
@@ -65,6 +69,35 @@ def test_the_context_of_a_resolved_alert_says_when_it_fired_and_ended():
     assert (
         "*resolved* <!date^1760000600^{date_short_pretty} {time}|2025-10-09 09:03 UTC>" in context
     )
+
+
+def test_a_digest_says_of_which_time_it_is():
+    header, section, fields, context = slack_layout.message(digest())["blocks"]
+
+    assert header["text"]["text"] == "📋 Digest: 1 alert in 12 runs"
+    assert (
+        section["text"]["text"] == "warning: loss drifts up (gpt-small-lr3e4), 2h10m, fires still"
+    )
+    assert [field["text"] for field in fields["fields"]] == [
+        "*Runs watched*\n12, 3 of them new",
+        "*Not told*\n4 silenced",
+    ]
+    assert context["elements"][0]["text"] == (
+        "from <!date^1760000000^{date_short_pretty} {time}|2025-10-09 08:53 UTC>"
+        " to <!date^1760086400^{date_short_pretty} {time}|2025-10-10 08:53 UTC>"
+    )
+
+
+def test_the_largest_digest_is_shown_whole():
+    bad_day = tuple(
+        (make_alert(str(i), run=Run(RunKey("logs", f"r{i}"), "")), "r" * 200) for i in range(99)
+    )
+    words = compose(Facts(0.0, 86_400.0, bad_day, runs=99))
+
+    payload = slack_layout.message(replace(digest(), message=words))
+
+    assert mistakes(payload) == []
+    assert payload["blocks"][1]["text"]["text"].endswith("'wtwin-watch alerts' lists them")
 
 
 @pytest.mark.parametrize("event", Event)

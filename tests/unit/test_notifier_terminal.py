@@ -85,7 +85,8 @@ def test_no_name_steers_the_terminal_or_fakes_another_event(name, notifier, on):
 
 
 @pytest.mark.parametrize(
-    ("event", "colour"), [(Event.FIRING, "31"), (Event.RESOLVED, "32"), (Event.TEST, "36")]
+    ("event", "colour"),
+    [(Event.FIRING, "31"), (Event.RESOLVED, "32"), (Event.TEST, "36"), (Event.DIGEST, "36")],
 )
 def test_a_terminal_gets_colour(event, colour, notifier, on):
     tty = on(Tty())

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from tests.support.notifications import HOSTILE_NAMES, STARTED, notification
+from tests.support.notifications import HOSTILE_NAMES, STARTED, digest, notification
 from wtwin_notifiers import webhook_body
 from wtwin_watch.model import AlertState, Companion, Event, Run, RunKey
 
@@ -152,7 +152,7 @@ def test_what_is_told_together_is_listed():
     assert (other["state"], other["summary"], other["url"]) == ("resolved", "over", run.url)
 
 
-@pytest.mark.parametrize("event", Event)
+@pytest.mark.parametrize("event", [event for event in Event if event is not Event.DIGEST])
 def test_the_type_names_the_event(event):
     assert json.loads(webhook_body.body(notification(event)))["type"] == f"run.alert.{event}"
 
@@ -223,3 +223,18 @@ def test_an_acknowledgement_says_who_and_when():
     data = json.loads(webhook_body.body(notification(Event.ACKNOWLEDGED)))["data"]
 
     assert (data["acknowledged_by"], data["acknowledged_at"]) == ("ada", "2025-10-09T08:55:20.000Z")
+
+
+def test_a_digest_has_a_type_and_a_body_of_its_own():
+    assert json.loads(webhook_body.body(digest())) == {
+        "type": "run.digest",
+        "timestamp": "2025-10-09T08:54:20.000Z",
+        "data": {
+            "version": 1,
+            "from": "2025-10-09T08:53:20.000Z",
+            "to": "2025-10-10T08:53:20.000Z",
+            "title": "Digest: 1 alert in 12 runs",
+            "summary": "warning: loss drifts up (gpt-small-lr3e4), 2h10m, fires still",
+            "facts": {"Runs watched": "12, 3 of them new", "Not told": "4 silenced"},
+        },
+    }

@@ -52,6 +52,13 @@ def test_an_acknowledged_alert_says_who_has_seen_it(seen, told):
     assert (text.title, text.summary) == ("Acknowledged: loss drifts up (a)", told)
 
 
+def test_an_acknowledgement_that_was_taken_back_says_so():
+    text = message(Event.ACKNOWLEDGED, make_alert(), RUN)
+
+    assert text.title == "No longer acknowledged: loss drifts up (a)"
+    assert text.summary == "the loss is 0.40 above its forecast"
+
+
 def test_a_kind_without_words_of_its_own_is_still_readable():
     alert = make_alert(kind="strange_thing", severity=Severity.INFO)
 

@@ -34,7 +34,10 @@ class Desk(World):
         return requests.answers(state, asked).get(asked[0].seq)
 
     def story(self, id_):
-        return [(c.reason, c.event) for c in read_story(self.url.database, id_).changes]
+        return [
+            (c.reason, c.event)
+            for c in read_story(self.url.database, self.clock.time(), id_).changes
+        ]
 
 
 @pytest.fixture
@@ -250,7 +253,7 @@ def test_a_run_whose_history_is_read_anew_is_accepted_at_its_end(risen):
     world.settle(2)
 
     assert world.store.requests() == []
-    over = read_story(world.url.database, alert.id).alert
+    over = read_story(world.url.database, 0.0, alert.id).alert
     assert over.outcome == "Accepted as the new normal by ada."
 
 

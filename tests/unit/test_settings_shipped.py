@@ -11,6 +11,7 @@ from wtwin_watch import plugins
 from wtwin_watch.alerting import matching
 from wtwin_watch.settings import Flags, load_settings
 from wtwin_watch.settings.asked import OWNERS
+from wtwin_watch.settings.digests import DigestTable
 from wtwin_watch.settings.mistakes import keys
 from wtwin_watch.settings.model import (
     AlertSettings,
@@ -129,6 +130,7 @@ def test_every_key_is_documented_in_its_section():
         ("Sources: `[[source]]`", names),
         ("Receivers: `[[receiver]]`", keys(ReceiverTable)),
         ("Routes: `[[route]]`", keys(RouteTable)),
+        ("Digests: `[[digest]]`", keys(DigestTable)),
         *((heading, own - names) for heading, own in plugin_tables()),
     ]
 

@@ -1,6 +1,7 @@
 import json
 import math
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -342,6 +343,21 @@ def test_a_snapshot_of_another_version_or_a_damaged_one_is_refused() -> None:
         TrendMonitor.restore({**snapshot, "version": 99})
     with pytest.raises(SnapshotError, match="damaged"):
         TrendMonitor.restore({**snapshot, "evidence": {}})
+
+
+def test_a_snapshot_of_the_former_version_goes_on_as_it_did() -> None:
+    stored = Path(__file__).parents[1] / "stored" / "trend_monitor_2.json"
+    monitor = TrendMonitor.restore(json.loads(stored.read_text()))
+    state = None
+    for step in range(651, 701):
+        loss = 2.0 + 3.0 * step**-0.4 + 0.02 * math.sin(step * step)
+        state = monitor.update(float(step), loss)
+
+    # What that version said of step 700.
+    assert state is not None
+    assert state.l_pred == pytest.approx(2.220892948991762)
+    assert state.D == 0.0
+    assert pytest.approx(4.475025243497567) == state.T
 
 
 def test_restored_settings_may_be_replaced() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from wtwin_watch.alerting import grouping
+from wtwin_watch.alerting.budget import Budget
 from wtwin_watch.alerting.grouping import Group, Key
 from wtwin_watch.alerting.inhibition import EXPLAINING, inhibitor
 from wtwin_watch.alerting.lifecycle import Transition
@@ -73,6 +74,7 @@ class Dispatcher:
         """The groups that an alert is in."""
         self._held: dict[str, Choice] = {}
         self._silences: tuple[Silence, ...] = ()
+        self._budget: Budget | None = None
         self._look_again_at = 0.0
         self._now = -math.inf
         self._told: list[Told] = []
@@ -87,6 +89,10 @@ class Dispatcher:
         silences = tuple(silences)
         if silences != self._silences:
             self._silences, self._look_again_at = silences, 0.0
+
+    def spend(self, budget: Budget | None) -> None:
+        """Tell of rises from now on only what this budget has room for; None: of all of them."""
+        self._budget = budget
 
     def take(self, run: Run, transitions: Iterable[Transition], now: float) -> Outcome:
         """Take what happened to alerts about ``run``, in order; returns what follows at once."""
@@ -187,6 +193,13 @@ class Dispatcher:
         cause = inhibitor(alert, (self._known[id_].alert for id_ in near))
         if cause is not None:
             return Choice.INHIBITED, f"alert {cause.id[:8]} explains it: {cause.detection.summary}"
+        strength, budget = alert.detection.strength, self._budget
+        if budget is not None and strength is not None and strength < budget.bar:
+            why = (
+                f"chance brings this much once in {math.exp(strength + 1.5):.2g} points,"
+                f" and the budget has room for once in {budget.far_to_tell:.2g}"
+            )
+            return Choice.WEAK, why
         return None
 
     def _hold(self, alert: Alert, choice: Choice, why: str, now: float) -> None:
@@ -233,8 +246,10 @@ class Dispatcher:
         living = grouping.alive(group, self._alerts(group))
         covers = {alert.id: self._cover(self._known[alert.id], now) for alert in living}
         if group.told_at is not None:
+            # What was told isn't taken back by a budget that is smaller now.
+            free = [c for c in covers.values() if c is None or c[0] is Choice.WEAK]
             group.next_at = now + LOOK_AGAIN_S
-            return None not in covers.values()
+            return not free
         for id_, cover in covers.items():
             if cover is None:
                 continue
@@ -288,12 +303,13 @@ class Dispatcher:
         return [self._known[id_].alert for id_ in group.members]
 
     def _tell_who_saw(self, subject: Subject, now: float) -> None:
-        """Tell those who heard of an alert that it was seen, once all that is told with it was."""
+        """Tell those who heard of an alert that it was seen, or isn't any more, once all told with it is."""
         id_ = subject.alert.id
         for place in sorted(self._within.get(id_, ())):
             group = self._groups[place]
             living = grouping.alive(group, self._alerts(group))
-            if group.told_at is not None and all(alert.acknowledged for alert in living):
+            others = [alert for alert in living if alert.id != id_]
+            if group.told_at is not None and all(alert.acknowledged for alert in others):
                 self._tell_together(group, Event.ACKNOWLEDGED, subject.alert)
                 text = Event.ACKNOWLEDGED.value
                 self._decide(id_, now, group.receiver, Choice.TOLD, text)

@@ -53,6 +53,7 @@ class Reason(StrEnum):
     ENDED = "ended"
     BRIEF = "ended before it fired"
     COOLDOWN = "cooldown"
+    STRONGER = "more evidence"
     NOTED = "information, which has no end"
     RUN_ENDED = "the run ended"
     GONE = "the run is gone"

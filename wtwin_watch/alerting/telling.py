@@ -54,6 +54,7 @@ class Choice(StrEnum):
     GROUPED = "told together with another"
     SILENCED = "silenced"
     INHIBITED = "explained by another"
+    WEAK = "too weak for the budget of false alarms"
     RELEASED = "no longer held back"
     BELOW = "below the receiver's severity"
     NOBODY = "routed to nobody"

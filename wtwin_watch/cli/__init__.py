@@ -27,6 +27,7 @@ COMMANDS = {
     "ack": "Say that you have seen an alert, which stops its repeats.",
     "accept": "Take the present level of a run as the new normal.",
     "silence": "Tell nobody about some alerts for a time.",
+    "digest": "Say what fired and what didn't in the last day or week.",
     "outbox": "List what isn't delivered yet; try it again, or drop it.",
     "test-notify": "Send a test notification to every receiver.",
 }

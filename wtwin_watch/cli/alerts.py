@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from wtwin_watch.cli.marks import marks, silence_as_json
 from wtwin_watch.cli.options import json_option, place_options
 from wtwin_watch.cli.output import moment, number, print_json, table
 from wtwin_watch.errors import UsageError
@@ -50,21 +52,21 @@ def command(
     from wtwin_watch.settings import load_state
     from wtwin_watch.store import history
 
-    state = load_state(flags, os.environ)
+    state, now = load_state(flags, os.environ), time.time()
     if action == "list":
         if ids:
             raise UsageError("list takes no ID; 'wtwin-watch alerts show ID' tells about one")
-        stories = history.read_alerts(state, open_only=open_only, most=most)
+        stories = history.read_alerts(state, now, open_only=open_only, most=most)
     elif ids:
-        stories = [history.read_story(state, id_) for id_ in ids]
+        stories = [history.read_story(state, now, id_) for id_ in ids]
     else:
         raise UsageError("show wants the ID of an alert; 'wtwin-watch alerts' lists them")
     if as_json:
         print_json([_plain(story, whole=action == "show") for story in stories])
     elif action == "list":
-        click.echo("\n".join(_listed(stories)))
+        click.echo("\n".join(_listed(stories, now)))
     else:
-        click.echo("\n\n".join("\n".join(_shown(story)) for story in stories))
+        click.echo("\n\n".join("\n".join(_shown(story, now)) for story in stories))
     return 0
 
 
@@ -72,14 +74,14 @@ def _name(story: Story) -> str:
     return story.run.name if story.run is not None else str(story.alert.run)
 
 
-def _listed(stories: list[Story]) -> list[str]:
+def _listed(stories: list[Story], now: float) -> list[str]:
     if not stories:
         return ["no alerts"]
     return table(
         [
             (
                 story.alert.id[:8],
-                _state(story),
+                _state(story, now),
                 story.alert.severity.value,
                 story.alert.kind,
                 _name(story),
@@ -92,18 +94,21 @@ def _listed(stories: list[Story]) -> list[str]:
     )
 
 
-def _state(story: Story) -> str:
-    return f"{story.alert.state.value} (history)" if story.alert.quiet else story.alert.state.value
+def _state(story: Story, now: float) -> str:
+    alert = story.alert
+    if alert.quiet:
+        return f"{alert.state.value} (history)"
+    return ", ".join([alert.state.value, *marks(alert, story.silence, now)])
 
 
-def _shown(story: Story) -> list[str]:
+def _shown(story: Story, now: float) -> list[str]:
     alert, detection = story.alert, story.alert.detection
     facts = [
         ("alert", alert.id),
         ("run", _name(story)),
         ("source", alert.run.source),
         ("kind", f"{alert.kind} ({alert.severity.value})"),
-        ("state", _state(story)),
+        ("state", _state(story, now)),
         ("what", detection.summary),
         ("since step", number(detection.onset_step)),
         ("seen at step", number(detection.step)),
@@ -112,6 +117,11 @@ def _shown(story: Story) -> list[str]:
         ("expected", number(detection.expected)),
         ("evidence", "; ".join(detection.evidence) or "-"),
     ]
+    if alert.acknowledged is not None and alert.acknowledged.comment:
+        facts.append(("said of it", f"{alert.acknowledged.by}: {alert.acknowledged.comment}"))
+    if story.silence is not None:
+        why = f"{story.silence.author}: {story.silence.comment} ({story.silence.id[:8]})"
+        facts.append(("silenced by", why))
     if alert.outcome:
         facts.append(("ended", alert.outcome))
     lines = [*table(facts, indent=""), "", "how it went"]
@@ -125,7 +135,12 @@ def _shown(story: Story) -> list[str]:
         )
         for c in story.changes
     )
-    lines += ["", "who was told"]
+    lines += ["", "what was decided about telling people"]
+    decided = table(
+        (moment(d.at), d.receiver or "everybody", d.decision, d.text) for d in story.decisions
+    )
+    lines += decided or ["  nothing"]
+    lines += ["", "what was sent"]
     told = table(
         (
             moment(n.created_at),
@@ -141,8 +156,14 @@ def _shown(story: Story) -> list[str]:
 
 
 def _plain(story: Story, *, whole: bool) -> dict[str, Any]:
-    alert = {**asdict(story.alert), "fingerprint": story.alert.fingerprint, "name": _name(story)}
+    alert = {
+        **asdict(story.alert),
+        "fingerprint": story.alert.fingerprint,
+        "name": _name(story),
+        "silenced": silence_as_json(story.silence),
+    }
     if not whole:
         return alert
     changes = [asdict(change) for change in story.changes]
-    return {**alert, "changes": changes, "told": [asdict(told) for told in story.told]}
+    told, decisions = map(asdict, story.told), map(asdict, story.decisions)
+    return {**alert, "changes": changes, "decisions": [*decisions], "told": [*told]}

@@ -109,7 +109,9 @@ def _look(settings: SourceSettings, answer: dict[str, Any]) -> None:
 def _result(settings: Settings, sources: list[dict[str, Any]]) -> dict[str, Any]:
     from wtwin_watch.plugins import load_notifier
     from wtwin_watch.store import database
+    from wtwin_watch.store.status import find_budget
 
+    budget = find_budget(settings.state)
     receivers = []
     for receiver in settings.receivers:
         notifier = load_notifier(receiver.notifier)(receiver.name, receiver.options)
@@ -130,6 +132,7 @@ def _result(settings: Settings, sources: list[dict[str, Any]]) -> dict[str, Any]
         "receivers": receivers,
         "notes": [
             *settings.notes,
+            *([] if budget is None else [str(budget)]),
             *(
                 f"{source.name}: {source.options.no_runs}"
                 for source, seen in zip(settings.sources, sources, strict=True)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from wtwin_watch.cli.marks import marks, silence_as_json
 from wtwin_watch.cli.options import json_option, place_options
 from wtwin_watch.cli.output import counted, moment, number, print_json, table
 from wtwin_watch.model import AlertState, RunStatus
 
 if TYPE_CHECKING:
+    from wtwin_watch.alerting.budget import Budget
     from wtwin_watch.settings import Flags
     from wtwin_watch.store.status import Status
 
@@ -34,11 +37,12 @@ def command(flags: Flags, as_json: bool) -> int:
     from wtwin_watch.settings import load_state
     from wtwin_watch.store.status import read_status
 
-    status = read_status(load_state(flags, os.environ), time.time())
+    now = time.time()
+    status = read_status(load_state(flags, os.environ), now)
     if as_json:
         print_json(_plain(status))
     else:
-        click.echo("\n".join(_shown(status)))
+        click.echo("\n".join(_shown(status, now)))
     if not status.running:
         return UNKNOWN
     return FIRING if any(alert.state is AlertState.FIRING for alert in status.alerts) else 0
@@ -102,9 +106,12 @@ def _plain(status: Status) -> dict[str, Any]:
                 "started_at": alert.started_at,
                 "fired_at": alert.fired_at,
                 "held_until": alert.held_until,
+                "acknowledged": None if alert.acknowledged is None else asdict(alert.acknowledged),
+                "silenced": silence_as_json(status.silenced.get(alert.id)),
             }
             for alert in status.alerts
         ],
+        "budget": None if status.budget is None else _budget(status.budget),
         "timeline": [
             {
                 "source": one.run.source,
@@ -124,7 +131,19 @@ def _plain(status: Status) -> dict[str, Any]:
     }
 
 
-def _shown(status: Status) -> list[str]:
+def _budget(budget: Budget) -> dict[str, Any]:
+    return {
+        "runs": budget.runs,
+        "losses_a_second": budget.points,
+        "far": budget.far,
+        "far_to_tell": budget.far_to_tell,
+        "verified": budget.verified,
+        "found_a_week": budget.found_a_week,
+        "told_a_week": budget.told_a_week,
+    }
+
+
+def _shown(status: Status, now: float) -> list[str]:
     names = {run.run.key: run.run.name for run in status.runs}
     if status.running:
         lines = [f"running: {status.line or 'starting'}"]
@@ -132,6 +151,8 @@ def _shown(status: Status) -> list[str]:
         heard = status.heartbeat_at
         lines = ["no daemon is running" + (f"; last heard of {moment(heard)}" if heard else "")]
     lines.append(f"state: {status.state}")
+    if status.budget is not None:
+        lines.append(str(status.budget))
     lines += ["", f"sources ({len(status.sources)})"]
     lines += table(
         (source.name, source.adapter, source.error or f"read {moment(source.seen_at)}")
@@ -155,7 +176,8 @@ def _shown(status: Status) -> list[str]:
     lines += ["", f"open alerts ({len(status.alerts)})"]
     lines += table(
         (
-            alert.state.value,
+            alert.id[:8],
+            ", ".join([alert.state.value, *marks(alert, status.silenced.get(alert.id), now)]),
             alert.severity.value,
             names.get(alert.run, str(alert.run)),
             f"since {moment(alert.started_at)}"

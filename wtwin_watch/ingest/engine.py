@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from wtwin_watch.alerting import lifecycle
+from wtwin_watch.alerting.budget import Budget
 from wtwin_watch.alerting.dispatch import Dispatcher
 from wtwin_watch.alerting.lifecycle import Policy, Reason
 from wtwin_watch.ingest.events import FileEvents
@@ -25,6 +26,7 @@ from wtwin_watch.ingest.poller import Poller, Shared
 from wtwin_watch.ingest.requests import RequestDesk
 from wtwin_watch.ingest.saving import Saver
 from wtwin_watch.model import Alert, Family, Run
+from wtwin_watch.monitor.options import TrendOptions
 from wtwin_watch.protocols import Clock, Source
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ log = structlog.get_logger("wtwin_watch.ingest")
 
 QUEUE_SIZE = 16
 ROUTINE_EVERY_S = 0.5
+BUDGET_EVERY_S = 10.0
 UNWATCHED = "The source is no longer watched: the settings don't name it any more."
 
 
@@ -49,7 +52,8 @@ class Engine:
 
     ``telling`` says who is told of what; ``told`` is called when there is something for them in the
     outbox. ``once``: every source is looked at a single time. Schedules go by
-    ``clock.monotonic``, what is stored by ``clock.time``.
+    ``clock.monotonic``, what is stored by ``clock.time``. ``allowed``: so many false alarms a second may be
+    told of all runs together; None: as many as the detector finds.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Engine:
         patience: Patience,
         told: Callable[[], None],
         once: bool = False,
+        allowed: float | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -71,6 +76,9 @@ class Engine:
             store, clock, self._saver, detector, policy, patience, once, self._watch_files
         )
         self._once = once
+        self._far = detector.far if isinstance(detector, TrendOptions) else None
+        self._allowed = allowed
+        self._next_budget = 0.0
         self._pollers: dict[str, Poller] = {}
         self._requests = RequestDesk(
             store, self._saver, clock, self._pollers, self._dispatcher.silence
@@ -80,6 +88,7 @@ class Engine:
         self._hints: set[str] = set()
         self._events = FileEvents()
         self._next_routine = 0.0
+        self._budget: Budget | None = None
 
     # -- what the daemon asks --------------------------------------------------------------------
 
@@ -164,7 +173,9 @@ class Engine:
         return text + "".join(f", {name} can't be read" for name in self.blind)
 
     def note_progress(self) -> None:
-        """Write down how far the runs have come that moved since the last time."""
+        """Write down how far the runs have come that moved since the last time, and the budget."""
+        if self._budget is not None:
+            self._store.note_budget(self._budget, self._clock.time())
         progress = []
         for poller in self._pollers.values():
             progress += [run.progress() for run in poller.moved.values()]
@@ -203,9 +214,26 @@ class Engine:
         self._next_routine = now + ROUTINE_EVERY_S
         for poller in self._pollers.values():
             poller.routine(now)
+        if now >= self._next_budget:
+            self._next_budget = now + BUDGET_EVERY_S
+            self._spend()
         self._requests.serve()
         self._saver.advance()
         self._saver.write()
+
+    def _spend(self) -> None:
+        """See what the budget of false alarms comes to with the runs there are now."""
+        if self._allowed is None or self._far is None:
+            return
+        now = self._clock.time()
+        rates = [
+            run.points_a_second(now)
+            for p in self._pollers.values()
+            for run in p.roster.awake.values()
+        ]
+        live = [rate for rate in rates if rate > 0.0]
+        self._budget = Budget(self._allowed, sum(live), len(live), self._far)
+        self._dispatcher.spend(self._budget)
 
 
 def _firing(alerts: Iterable[Alert]) -> int:

@@ -30,6 +30,11 @@ from wtwin_watch.store import Happening, Progress
 
 _LATER = {Reason.LASTED, Reason.FIRST_SIGHT}
 LAST_ROWS_S = 60.0
+MOST_STRENGTH = 40.0
+"""Evidence beyond which no budget goes: once in 10^17 points."""
+RATE_KNOWN_AFTER_S = 3_600.0
+STRONGER = 1.0
+"""Evidence that has grown by so much is noted."""
 _JUDGED_ANEW = "The whole log was judged anew, and as the detector is set now there is no alert."
 _OF_ITS_POINTS = (Family.LOSS, Family.NONFINITE, Family.PROGRESS)
 
@@ -132,6 +137,7 @@ class WatchedRun:
         elif batch.points:
             detections = self._taken_up_again(detections)
         transitions = self._step(detections, now, rules)
+        transitions += self._weigh(now)
         grown = self.monitor.points >= rules.patience.min_steps
         if self.backlog and not batch.more and grown:
             transitions += self._end_backlog(now, rules)
@@ -324,12 +330,33 @@ class WatchedRun:
         return transitions
 
     def _step(self, found: Sequence[Detection], now: float, rules: Rules) -> list[Transition]:
+        strength = self._strength()
+        found = [
+            replace(one, strength=strength) if one.active and _may_be_chance(one) else one
+            for one in found
+        ]
         capped = [rules.plan.capped(one) for one in found]
         alerts, transitions = lifecycle.step(
             self.run.key, self.alerts, capped, now, rules.policy, rules.new_id, quiet=self.backlog
         )
         self.alerts = dict(alerts)
         return transitions
+
+    def _strength(self) -> float | None:
+        evidence = self.monitor.rise_evidence
+        return None if evidence is None else min(evidence, MOST_STRENGTH)
+
+    def _weigh(self, now: float) -> list[Transition]:
+        """Note that an alert has become stronger, since people may be told of it then."""
+        alert, strength = self.alerts.get(Family.LOSS), self._strength()
+        if alert is None or not alert.open or alert.quiet or strength is None:
+            return []
+        before = alert.detection.strength
+        if before is None or strength < before + STRONGER:
+            return []
+        alert = replace(alert, detection=replace(alert.detection, strength=strength))
+        self.alerts[Family.LOSS] = alert
+        return [Transition(alert, Reason.STRONGER, now)]
 
     def _noted(self, transitions: list[Transition], now: float) -> list[Transition]:
         """Information about its state has no end: once told, it is done."""
@@ -368,9 +395,22 @@ class WatchedRun:
             self.happened.append(Happening(self.run.key, now, kind, text, step))
         self.dirty = True
 
+    def points_a_second(self, now: float) -> float:
+        """Losses a second that it logs, as far as that was watched: in the first hour it counts in part."""
+        cadence = self.cadence
+        if self.over or not cadence.awaited or cadence.spent_s <= 0.0:
+            return 0.0
+        watched = min(1.0, max(0.0, now - self.first_seen_at) / RATE_KNOWN_AFTER_S)
+        return watched * cadence.counted / cadence.spent_s
+
     def progress(self) -> Progress:
         """How far it has come, for those who look."""
         monitor = self.monitor
         return Progress(
             self.run.key, monitor.points, monitor.last_step, monitor.last_loss, monitor.status
         )
+
+
+def _may_be_chance(found: Detection) -> bool:
+    """Whether it is a rise of the loss, which chance alone may bring."""
+    return found.family is Family.LOSS and found.detector == "trend"

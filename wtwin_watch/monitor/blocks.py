@@ -17,7 +17,9 @@ from wtwin_watch.monitor.packing import pack, unpack
 
 RING = 112
 SLACK = 20
-"""The sums are built anew about the latest block when so many blocks more are held: rounding stays small."""
+"""The oldest are dropped when so many blocks more are held."""
+RENEWED = 320
+"""With every so manieth block the sums are built anew about it: rounding stays small."""
 SPREAD = 0.25
 """So far from the origin in x the sums would cancel too many digits, and are built anew."""
 NEAR = 0.5
@@ -48,17 +50,20 @@ class Blocks:
             x0, y0, accumulate(map(sub, xs, repeat(x0))), accumulate(map(sub, ys, repeat(y0)))
         )
 
-    def _sum_up(self, x0: float, y0: float, sx: Iterable[float], sy: Iterable[float]) -> None:
-        """Hold the blocks whose sums about (x0, y0) these are."""
+    def _sum_up(
+        self, x0: float, y0: float, sx: Iterable[float], sy: Iterable[float],
+        before: Sequence[float] = (0.0, 0.0, 0.0, 0.0),
+    ) -> None:  # fmt: skip
+        """Hold the blocks whose sums about (x0, y0) these are; ``before``: the four sums ahead of them."""
         self.x0, self.y0 = x0, y0
-        self.sx = array("d", (0.0, *sx))
-        self.sy = array("d", (0.0, *sy))
+        self.sx = array("d", (before[0], *sx))
+        self.sy = array("d", (before[1], *sy))
         self.size = len(self.sx) - 1
         # Of what the sums give back, so that the others follow from these two to the last bit.
         dx = list(map(sub, self.sx[1:], self.sx))
         dy = map(sub, self.sy[1:], self.sy)
-        self.sxx = array("d", accumulate(map(mul, dx, dx), initial=0.0))
-        self.sxy = array("d", accumulate(map(mul, dx, dy), initial=0.0))
+        self.sxx = array("d", accumulate(map(mul, dx, dx), initial=before[2]))
+        self.sxy = array("d", accumulate(map(mul, dx, dy), initial=before[3]))
         latest = dx[-1] if dx else 0.0
         self.near = bisect_left(dx, latest - NEAR)
         """Index of the oldest block within `NEAR` of the latest one."""
@@ -70,27 +75,36 @@ class Blocks:
         self.count += 1
         if not self.size:
             self.x0, self.y0 = x, y
-        elif self.size >= RING + SLACK or x - self.x0 > SPREAD:
+        elif x - self.x0 > SPREAD or not self.count % RENEWED:
             self.fill(*self.pairs())
-        sx, sy = self.sx, self.sy
+        elif self.size >= RING + SLACK:
+            self._drop_oldest(y)
+        sx, sy, sxx, sxy = self.sx, self.sy, self.sxx, self.sxy
         x_sum, y_sum = sx[-1], sy[-1]
         x_next = x_sum + (x - self.x0)
         y_next = y_sum + (y - self.y0)
         sx.append(x_next)
         sy.append(y_next)
         dx = x_next - x_sum
-        self.sxx.append(self.sxx[-1] + dx * dx)
-        self.sxy.append(self.sxy[-1] + dx * (y_next - y_sum))
+        sxx.append(sxx[-1] + dx * dx)
+        sxy.append(sxy[-1] + dx * (y_next - y_sum))
         self.size += 1
-        j, edge = self.near, dx - NEAR
-        while sx[j + 1] - sx[j] < edge:
-            j += 1
-        self.near = j
+        j = self.near
+        if sx[j + 1] - sx[j] < dx - NEAR:
+            self.near = _first_within(sx, j, dx - NEAR)
         if self.count <= YOUNG:
-            j, edge = self.far, dx - FAR
-            while sx[j + 1] - sx[j] < edge:
-                j += 1
-            self.far = j
+            self.far = _first_within(sx, self.far, dx - FAR)
+
+    def _drop_oldest(self, y: float) -> None:
+        if abs(y - self.y0) > abs(y):
+            # So far from the origin the sums would cancel too many digits.
+            self.fill(*self.pairs())
+            return
+        gone = self.size - RING
+        del self.sx[:gone], self.sy[:gone], self.sxx[:gone], self.sxy[:gone]
+        self.size = RING
+        self.near = max(0, self.near - gone)
+        self.far = max(0, self.far - gone)
 
     def edge(self, m: int) -> float:
         """Return x between the latest ``m`` blocks, of more, and the one before."""
@@ -99,13 +113,16 @@ class Blocks:
 
     def state(self) -> list[str]:
         """Return origin and sums as text: all the rest follows from them."""
-        return [pack((self.x0, self.y0)), pack(self.sx[1:] + self.sy[1:])]
+        before = self.sx[0], self.sy[0], self.sxx[0], self.sxy[0]
+        return [pack((self.x0, self.y0, *before)), pack(self.sx[1:] + self.sy[1:])]
 
     def recall(self, state: Sequence[str]) -> None:
         """Hold what `state` describes, to the last bit."""
-        x0, y0 = unpack(state[0])
+        x0, y0, *before = unpack(state[0])
         both = unpack(state[1])
-        self._sum_up(x0, y0, both[: len(both) // 2], both[len(both) // 2 :])
+        # In the first form the sums began with nothing.
+        before = before or [0.0] * 4
+        self._sum_up(x0, y0, both[: len(both) // 2], both[len(both) // 2 :], before)
 
     def pairs(self) -> tuple[list[float], list[float]]:
         """Return x and y of the latest blocks, at most `RING`, oldest first."""
@@ -134,3 +151,10 @@ class Blocks:
 
 YOUNG = 80
 """A scale is young up to so many blocks."""
+
+
+def _first_within(sx: Sequence[float], j: int, edge: float) -> int:
+    """Return the index of the first block from ``j`` on that isn't before ``edge``."""
+    while sx[j + 1] - sx[j] < edge:
+        j += 1
+    return j

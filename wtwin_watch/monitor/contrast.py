@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from wtwin_watch.monitor.blocks import YOUNG, Blocks
@@ -131,47 +131,48 @@ def compare(
     blocks: Blocks,
     tests: list[Window],
     half: tuple[float, float] | None,
-    noises: Sequence[float],
+    noise: float,
+    recent: Callable[[int], float] | None,
     flatten: float,
     min_effect: float,
     best: float,
-    line: Line | None,
-) -> tuple[float, Found | None, Line | None]:
-    """Test the latest blocks against the line through those before them, over several windows.
+    line: Line,
+    least: float,
+) -> tuple[float, Found | None]:
+    """Test the latest blocks, over several windows, against a line through those before them all.
 
-    ``tests``: the longest first. ``noises``: variance of a block, for each. ``best``: evidence there is
-    already. ``line``: to compare with; if there is none, each window has one of its own that ends before it.
-    Returns the best evidence, the test that gave it (None: nothing better), and the line of its own that the
-    window of `MID_WINDOW` blocks had. There is no test where a reference has too few blocks.
+    ``tests``: the longest first. ``noise``: variance of a block; ``recent`` gives a larger one where the
+    points of a window are noisier. ``best``: evidence there is already. ``least``: the line forecasts no less
+    within the windows. Returns the best evidence, and the test that gave it (None: nothing better).
     """
     found: Found | None = None
-    kept: Line | None = None
-    own = line is None
     sx, sy = blocks.sx, blocks.sy
     x0, y0 = blocks.x0, blocks.y0
-    x_end, y_end = sx[-1], sy[-1]
-    for (m, half_weight, weight, w2, credit), vb in zip(tests, noises, strict=False):
-        if own:
-            line = fit_before(blocks, blocks.size - REFERENCE, blocks.size - m, vb)
-            if m == MID_WINDOW:
-                kept = line
-        if line is None:
-            continue
-        xr = m * x_end - sum(sx[-m - 1 : -1])
+    y_end = sy[-1]
+    least += min_effect * abs(least) - y0
+    slope, xa, ya, edge, xm, n, ss, _ = line
+    for m, half_weight, weight, w2, credit in tests:
         yr = m * y_end - sum(sy[-m - 1 : -1])
         if half is not None:
-            xr += half_weight * (half[0] - x0)
             yr += half_weight * (half[1] - y0)
+        yr /= weight
+        # Most windows are done with here: with no doubt about the line it would not be enough.
+        excess = yr - least
+        if excess <= 0.0 or excess * excess < 2.0 * (best - credit) * noise * w2:
+            continue
+        xr = m * sx[-1] - sum(sx[-m - 1 : -1])
+        if half is not None:
+            xr += half_weight * (half[0] - x0)
         xr = x0 + xr / weight
-        slope, xa, ya, edge, xm, n, ss, _ = line
         reach = edge - xa
         follow = 1.0 - flatten * (xr - xm)
         if follow > 0.0:
             reach += follow * (xr - edge)
         f = ya + slope * reach
-        excess = y0 + yr / weight - f - min_effect * (f if f >= 0.0 else -f)
+        excess = y0 + yr - f - min_effect * abs(f)
         if excess <= 0.0:
             continue
+        vb = noise if recent is None else recent(m)
         variance = vb * (w2 + 1.0 / n + reach * reach / ss)
         if not variance > 0.0:
             continue
@@ -179,6 +180,38 @@ def compare(
         if evidence > best:
             best = evidence
             found = m, line, excess
+    return best, found
+
+
+def compare_young(
+    blocks: Blocks,
+    tests: list[Window],
+    half: tuple[float, float] | None,
+    noise: float,
+    recent: Callable[[int], float] | None,
+    flatten: float,
+    min_effect: float,
+    best: float,
+) -> tuple[float, Found | None, Line | None]:
+    """Do what `compare` does where each window has a line of its own, which ends before it.
+
+    Returns besides the line that the window of `MID_WINDOW` blocks had. There is no test where a reference
+    has too few blocks.
+    """
+    found: Found | None = None
+    kept: Line | None = None
+    for test in tests:
+        m = test.m
+        vb = noise if recent is None else recent(m)
+        line = fit_before(blocks, blocks.size - REFERENCE, blocks.size - m, vb)
+        if m == MID_WINDOW:
+            kept = line
+        if line is None:
+            continue
+        best, better = compare(
+            blocks, [test], half, vb, None, flatten, min_effect, best, line, -math.inf
+        )
+        found = better or found
     return best, found, kept
 
 

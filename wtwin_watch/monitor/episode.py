@@ -141,6 +141,13 @@ class Rise:
         """Points since the onset."""
         return self.lasted + self.delay
 
+    @property
+    def evidence(self) -> float:
+        """Evidence of all the excess since the onset, in nats: as of a ramp, or of a step where it jumped."""
+        if not self.excess > 0.0:
+            return 0.0
+        return self.age * self.excess_sigma**2 / (2.0 if self.jump else 6.0)
+
     def step(self, y: float) -> bool:
         """Take one more point; True when it makes a block, to be finished by `look`."""
         self.lasted += 1

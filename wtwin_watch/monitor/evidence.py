@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -27,6 +28,7 @@ from wtwin_watch.monitor.contrast import (
     Line,
     as_line,
     compare,
+    compare_young,
     fit_before,
     windows,
 )
@@ -185,15 +187,16 @@ class Evidence(Points):
     def finish_block(self, x: float, newest: float) -> None:
         """Take the block whose points are all there: ``x`` their mean x, ``newest`` that of the last one."""
         self.learn()
-        points = len(self.values)
-        values = sorted(self.values)
+        values = self.values
+        points = len(values)
+        ordered = sorted(values)
         half = points >> 1
-        self.median = median = 0.5 * (values[half - 1] + values[half])
+        self.median = median = 0.5 * (ordered[half - 1] + ordered[half])
         width = 3.0 * self.sd
         low, high = median - width, median + width
-        if values[0] < low or values[-1] > high:
-            values = [low if v < low else high if v > high else v for v in values]
-        y = sum(values) / points
+        if ordered[0] < low or ordered[-1] > high:
+            ordered = [low if v < low else high if v > high else v for v in ordered]
+        y = sum(ordered) / points
         recent = self.recent
         # The first point has no difference.
         recent.append(self.wsum / (points if self.n else points - 1))
@@ -296,6 +299,7 @@ class Evidence(Points):
         level = self.levels[q]
         blocks = level.blocks
         line = None
+        least = -math.inf
         if not early and blocks.count > YOUNG:
             line = level.line
             if line is None:
@@ -303,10 +307,13 @@ class Evidence(Points):
             # A rise that goes on has its latest block above the line. Coarse levels are tested rarely anyway.
             slope, xa, ya, edge, middle, _, _, _ = line
             x, y = half or level.latest
-            follow = 1.0 - self.flatten * (x - middle)
+            flatten = self.flatten
+            follow = 1.0 - flatten * (x - middle)
             reach = edge - xa
             if follow > 0.0:
                 reach += follow * (x - edge)
+                if follow >= flatten * (x - edge):
+                    least = ya + slope * reach
             if q < SWIFT and y <= ya + slope * reach:
                 return
         elif blocks.size < SMALLEST:
@@ -315,18 +322,29 @@ class Evidence(Points):
         if not vb > 0.0:
             return
         tests = (EARLY_WINDOWS if early else WINDOWS)[q][half is not None]
-        noises: Sequence[float] = (
-            (max(vb, floor),) * 3
-            if q
-            else self._recent_variances([window.m for window in tests], vb, floor)
-        )
-        self.E, found, mid = compare(
-            blocks, tests, half, noises, self.flatten, self.min_effect, self.E, line
-        )
+        noise = floor if floor > vb else vb
+        recent = None if q or not self.ad > 0.0 else partial(self._recent_variance, vb, floor)
+        if line is not None:
+            self.E, found = compare(
+                blocks,
+                tests,
+                half,
+                noise,
+                recent,
+                self.flatten,
+                self.min_effect,
+                self.E,
+                line,
+                least,
+            )
+        else:
+            self.E, found, mid = compare_young(
+                blocks, tests, half, noise, recent, self.flatten, self.min_effect, self.E
+            )
+            if early and q == 0 and mid is not None:
+                self.mid = mid
         if found is not None:
             self.best = (q, *found, blocks.edge(found[0]))
-        if early and q == 0 and mid is not None:
-            self.mid = mid
 
     def _variances(self, q: int) -> tuple[float, float]:
         """Return the long-run variance of a block of level ``q``, and what differences of points tell of it.
@@ -355,23 +373,15 @@ class Evidence(Points):
             variance *= self._provisional(q, v, look - 1)
         return variance / points, floor
 
-    def _recent_variances(self, lengths: Sequence[int], vb: float, floor: float) -> list[float]:
-        """Variance of a block of level 0 for each window, raised where its points are noisier than usual."""
-        ad = self.ad
-        usual = floor if floor > vb else vb
-        noises = []
-        recent = self.recent
-        for m in lengths:
-            latest = recent[-m:]
-            so = sum(latest) / len(latest)
-            if so <= ad or not ad > 0.0:
-                noises.append(usual)
-                continue
-            ratio = so / ad
-            raised = floor * ratio * ratio
-            noise = vb * (ratio / 1.1) ** 2 if ratio > 1.1 else vb
-            noises.append(raised if raised > noise else noise)
-        return noises
+    def _recent_variance(self, vb: float, floor: float, m: int) -> float:
+        """Variance of a block of level 0, raised where its latest ``m`` are noisier than usual."""
+        latest = self.recent[-m:]
+        ratio = sum(latest) / (len(latest) * self.ad)
+        if ratio <= 1.0:
+            return floor if floor > vb else vb
+        raised = floor * ratio * ratio
+        noise = vb * (ratio / 1.1) ** 2 if ratio > 1.1 else vb
+        return raised if raised > noise else noise
 
     def _provisional(self, q: int, v: float, coarser: int) -> float:
         """By how much to raise a variance that no coarser level confirms yet: 4, or less by first signs."""

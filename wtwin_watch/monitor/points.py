@@ -32,10 +32,11 @@ SD_OF_DIFFERENCE = 0.8862
 SD_OF_RECENT = SD_OF_DIFFERENCE / 0.9
 SD_OF_MEAN_ABS = 1.2533
 SQRT12 = math.sqrt(12.0)
-WEIGHTS = [
-    [(1.0 - 1.0 / memory) ** age / memory for age in range(7, -1, -1)] for memory in (16, 128)
-]
-FADED = [(1.0 - 1.0 / memory) ** 8 for memory in (16, 128)]
+RECENT_WEIGHTS, WEIGHTS = (
+    [(1.0 - 1.0 / memory) ** age / memory for age in range(7, -1, -1)]
+    for memory in (RECENT_MEMORY, POINT_MEMORY)
+)
+RECENT_FADED, FADED = ((1.0 - 1.0 / memory) ** 8 for memory in (RECENT_MEMORY, POINT_MEMORY))
 """What `Points.learn` does to a full block of usual points, in one go."""
 
 
@@ -138,14 +139,15 @@ class Points:
         self.last = values[-1]
         n = self.n + self.learned
         if len(ds) == 8 and n > SETTLED + 8 and min(ds) >= self.quantum:
-            away = list(map(abs, map(sub, values, repeat(base))))
-            if max(ds) <= SURELY * ad and max(away) <= SURELY * ar:
-                recent, long = WEIGHTS
+            far = SURELY * ar
+            usual = base - far <= min(values) and max(values) <= base + far
+            if usual and max(ds) <= SURELY * ad:
                 self.ad_run = 0
                 self.wsum += sum(ds)
-                self.sdf = self.sdf * FADED[0] + sum(map(mul, ds, recent))
-                self.ad = ad * FADED[1] + sum(map(mul, ds, long))
-                self.ar = ar * FADED[1] + sum(map(mul, away, long))
+                self.sdf = self.sdf * RECENT_FADED + sum(map(mul, ds, RECENT_WEIGHTS))
+                self.ad = ad * FADED + sum(map(mul, ds, WEIGHTS))
+                away = map(abs, map(sub, values, repeat(base)))
+                self.ar = ar * FADED + sum(map(mul, away, WEIGHTS))
                 return
         for count, (y, d) in enumerate(zip(values, ds, strict=True), n - len(ds)):
             if count:
@@ -185,8 +187,9 @@ class Points:
     def set_scales(self) -> None:
         """Judge the points to come by the noise known now."""
         sd = max(SD_OF_DIFFERENCE * self.ad, SD_OF_RECENT * self.sdf, self.floor_sd)
-        self.scale = self.f * max(SD_OF_MEAN_ABS * self.ar, sd)
-        self.climb_sd = max(sd, self.msd)
+        self.climb_sd = self.msd if self.msd > sd else sd
+        spread = SD_OF_MEAN_ABS * self.ar
+        self.scale = self.f * (spread if spread > sd else sd)
 
     def begin_block(self) -> None:
         """Let the next block begin: count the points of the last one, and judge by what it taught."""

@@ -165,6 +165,15 @@ class RunMonitor:
         return told
 
     @property
+    def rise_evidence(self) -> float | None:
+        """Evidence that the loss is too high by more than chance, in nats (`TrendMonitor.rise_evidence`).
+
+        None while it isn't, and where the detector gives none.
+        """
+        monitor = self._loss.monitor
+        return monitor.rise_evidence if isinstance(monitor, TrendMonitor) else None
+
+    @property
     def findings(self) -> list[Detection]:
         """What is wrong now: one detection a family, as it was when it began or changed."""
         return self._board.findings

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import islice
 from typing import Any
 
 from wtwin_watch.monitor.blocks import Blocks
@@ -170,10 +169,10 @@ def long_run_variances(
     v = max(v, floor)
     base = v
     found = [v]
-    for level in islice(levels, 1, top + 1):
-        u = level.u * points
-        by_ratio = level.floor * base
-        u = max(u, by_ratio)
-        v += (u - v) * level.weight
+    for level in levels[1 : top + 1]:
+        if level.weight:
+            u = level.u * points
+            by_ratio = level.floor * base
+            v += ((u if u > by_ratio else by_ratio) - v) * level.weight
         found.append(v)
     return found

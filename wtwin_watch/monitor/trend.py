@@ -24,7 +24,9 @@ from wtwin_watch.monitor.points import FAST_AFTER
 from wtwin_watch.monitor.stagnation import stagnates
 from wtwin_watch.monitor.wtwin import WTwinState
 
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
+READ_VERSIONS = (2, SNAPSHOT_VERSION)
+"""In the former one the sums of blocks began with nothing."""
 LONG_ROW = 8
 """Rows of so many repetitions are looked at one by one."""
 STATE_DTYPE = np.dtype(
@@ -251,6 +253,16 @@ class TrendMonitor(Judging):
         return stagnates(evidence.levels, evidence.count, evidence.block)
 
     @property
+    def rise_evidence(self) -> float | None:
+        """Evidence, in nats, that the rise which is on is none of chance's; None while there is none.
+
+        At the alert it is what the alert takes, and it grows while the excess lasts: chance alone
+        brings as much once in about exp(evidence + 1.5) points.
+        """
+        rise = self._rise
+        return None if rise is None else max(threshold(self.far), rise.evidence)
+
+    @property
     def points_needed(self) -> int:
         """How many more points it takes until there are enough; 0 when there are."""
         return max(0, FAST_AFTER + 1 - self._evidence.count)
@@ -315,10 +327,10 @@ class TrendMonitor(Judging):
         ``settings`` replace stored constructor arguments of the same name; what was learned stays.
         Raises `SnapshotError` for a form this version doesn't read.
         """
-        if snapshot.get("version") != SNAPSHOT_VERSION:
+        if snapshot.get("version") not in READ_VERSIONS:
             raise SnapshotError(
                 f"a trend snapshot of version {snapshot.get('version')!r} can't be read;"
-                f" this program reads version {SNAPSHOT_VERSION}"
+                f" this program reads versions {READ_VERSIONS[0]} and {READ_VERSIONS[1]}"
             )
         try:
             monitor = cls(**{**snapshot["settings"], **(settings or {})})

@@ -174,7 +174,8 @@ class Deliverer:
             event=entry.event,
             alert=entry.alert,
             run=entry.run,
-            message=render.message(entry.event, entry.alert, entry.run, entry.others, entry.size),
+            message=entry.message
+            or render.message(entry.event, entry.alert, entry.run, entry.others, entry.size),
             created_at=entry.created_at,
             attempt=entry.attempts + 1,
             previous=self._store.receipt(self.receiver, entry.alert.id),

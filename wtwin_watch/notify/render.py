@@ -57,13 +57,14 @@ def message(
 ) -> Message:
     """Put ``event`` of ``alert`` into words; it may stand for ``others``, ``size`` of them in all."""
     detection = alert.detection
-    what = _what(detection.family, alert.kind)
+    subject = what(detection.family, alert.kind)
     where = together.where(run, size)
     if event is Event.RESOLVED:
-        title = f"Resolved: {what} ({where})"
+        title = f"Resolved: {subject} ({where})"
         summary = alert.outcome or "The alert is resolved."
     elif event is Event.ACKNOWLEDGED:
-        title = f"Acknowledged: {what} ({where})"
+        seen = "Acknowledged" if alert.acknowledged else "No longer acknowledged"
+        title = f"{seen}: {subject} ({where})"
         summary = _acknowledged(alert.acknowledged) or detection.summary
     elif event is Event.TEST:
         title = f"Test: this is what an alert looks like ({where})"
@@ -71,7 +72,7 @@ def message(
     else:
         grave = alert.severity.value
         how = f"Still {grave}" if event is Event.REPEATED else grave.capitalize()
-        title = f"{how}: {what} ({where})"
+        title = f"{how}: {subject} ({where})"
         summary = detection.summary
         if size > 1:
             summary += " " + together.in_common(alert, run, others, size)
@@ -104,14 +105,15 @@ def message(
 
 def caption(detection: Detection, name: str) -> tuple[str, str]:
     """Say on a picture what was found, and below it in which run and how bad: two short lines."""
-    headline = f"{detection.severity.value.capitalize()}: {_what(detection.family, detection.kind)}"
+    headline = f"{detection.severity.value.capitalize()}: {what(detection.family, detection.kind)}"
     observed, expected = number(detection.observed), number(detection.expected)
     bad = f"{observed or 'no number'}, expected {expected}" if expected else ""
     excess = _excess(detection)
     return headline, " · ".join(filter(None, (bad, excess, name)))
 
 
-def _what(family: Family, kind: str) -> str:
+def what(family: Family, kind: str) -> str:
+    """Say what a kind of alert is, in a few words."""
     return _TITLES.get(kind, f"{_WHAT[family]}: {kind.replace('_', ' ')}")
 
 

@@ -8,6 +8,7 @@ from wtwin_watch.settings.model import (
     ReceiverSettings,
     Settings,
     SourceSettings,
+    allowed_false_alarms,
     secret_values,
 )
 
@@ -18,6 +19,7 @@ __all__ = [
     "ReceiverSettings",
     "Settings",
     "SourceSettings",
+    "allowed_false_alarms",
     "load_detector",
     "load_settings",
     "load_state",

@@ -13,6 +13,7 @@ from wtwin_watch.alerting.routing import Recipient
 from wtwin_watch.errors import SettingsError, UsageError
 from wtwin_watch.settings.arguments import secret_in
 from wtwin_watch.settings.asked import OWNERS, asked_detector
+from wtwin_watch.settings.digests import read_digests
 from wtwin_watch.settings.files import Document, home, read_document, user_file
 from wtwin_watch.settings.given import Entry, given_receivers, given_sources, terminal
 from wtwin_watch.settings.lines import KeyPath
@@ -28,9 +29,9 @@ from wtwin_watch.settings.model import (
     SourceTable,
     secret_values,
 )
-from wtwin_watch.settings.routes import read_routing
+from wtwin_watch.settings.routes import read_routing, untold
 
-TABLES = ("state", "alerts", "detector", "source", "receiver", "route")
+TABLES = ("state", "alerts", "detector", "source", "receiver", "route", "digest")
 
 _A_SOURCE = """\
     [[source]]
@@ -74,15 +75,18 @@ def load_settings(
         document.place(("alerts", "receivers")),
         names,
         mistakes,
-        notes,
     )
+    told = _receivers(receivers, names, mistakes)
+    digests = read_digests(_entries("digest", document, mistakes), names, told, mistakes)
+    notes += untold(routing, [name for name in names if name not in {d.receiver for d in digests}])
     settings = Settings(
         state=state,
         alerts=alerts,
         detector=detector,
         sources=tuple(_sources(sources, mistakes)),
-        receivers=tuple(_receivers(receivers, names, mistakes)),
+        receivers=tuple(told),
         routing=routing,
+        digests=tuple(digests),
         file=document.path,
         notes=tuple(notes),
     )

@@ -18,6 +18,8 @@ from pydantic import (
     Strict,
 )
 
+from wtwin_watch.alerting.budget import parse_budget
+from wtwin_watch.alerting.digest import Digest
 from wtwin_watch.alerting.routing import Recipient, Routing
 from wtwin_watch.model import Severity
 from wtwin_watch.protocols import Options, SourceOptions
@@ -48,6 +50,20 @@ def _read_receivers(value: Any) -> Any:
 ReceiverNames = Annotated[
     tuple[str, ...],
     BeforeValidator(_read_receivers, json_schema_input_type=str | list[str]),
+]
+
+
+def _read_false_alarms(value: Any) -> Any:
+    """Read a budget as how many false alarms a second; None where it is off."""
+    if value is None or value == "off":
+        return None
+    if not isinstance(value, str):
+        raise ValueError("should be a text such as '1 per week', or 'off'")
+    return parse_budget(value)
+
+
+FalseAlarms = Annotated[
+    float | None, BeforeValidator(_read_false_alarms, json_schema_input_type=str)
 ]
 
 
@@ -114,6 +130,12 @@ class AlertSettings(Section):
         alias="repeat",
         description="what still fires and nobody has acknowledged is told again after this time;"
         " 0s: never",
+    )
+    false_alarms: FalseAlarms = Field(
+        "1 per week",
+        validate_default=True,
+        description="false alarms that may be told of all that is watched, such as '1 per week'; 'off':"
+        " all that detector.far allows a run. Off if left out where detector.far is given",
     )
     receivers: ReceiverNames | None = Field(
         None, description="who is told where no route matches; every receiver if left out"
@@ -317,10 +339,23 @@ class Settings:
     receivers: tuple[ReceiverSettings, ...]
     routing: Routing
     """Which of the receivers are told of what."""
+    digests: tuple[Digest, ...] = ()
     file: Path | None = None
     """The settings file that was read, if any."""
     notes: tuple[str, ...] = ()
     """What a person should know about how the settings came together."""
+
+
+def allowed_false_alarms(settings: Settings) -> float | None:
+    """How many false alarms a second may be told of all runs; None: what each run's detector finds.
+
+    Who gives ``far`` has chosen a threshold, and a budget beside it only by saying so.
+    """
+    asked = "false_alarms" in settings.alerts.model_fields_set
+    threshold = "far" in settings.detector.model_fields_set
+    if settings.detector.name != "trend" or (threshold and not asked):
+        return None
+    return settings.alerts.false_alarms
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ class RouteTable(Section):
     match: Annotated[
         tuple[Matcher, ...], BeforeValidator(_read_match, json_schema_input_type=str)
     ] = Field(
-        (),
+        "",
+        validate_default=True,
         description="the alerts that are meant: label=value, set apart by spaces; all if left out",
     )
     receivers: ReceiverNames = Field(description="who is told of them; an empty list: nobody")
@@ -42,42 +43,34 @@ def read_routing(
     default_place: Place,
     receivers: Collection[str],
     mistakes: Mistakes,
-    notes: list[str],
 ) -> Routing:
-    """Read the routes in their order. ``default``: who is told where none matches; None: everybody.
-
-    A receiver that is told of nothing is noted; one that there isn't is a mistake.
-    """
+    """Read the routes in their order. ``default``: who is told where none matches; None: everybody."""
     routes = []
     for entry in tables:
         table = mistakes.validate(RouteTable, entry.values, entry.where, "route")
-        named = _named(entry.values.get("receivers"))
-        _check(named, receivers, entry.where(("receivers",)), "route", mistakes)
+        place = entry.where(("receivers",))
+        check_receivers(
+            entry.values.get("receivers"), receivers, place, "route.receivers", mistakes
+        )
         if table is not None:
             routes.append(Route(table.match, table.receivers, table.proceed))
     if default is not None:
-        _check(default, receivers, default_place, "alerts", mistakes)
-    routing = Routing(tuple(routes), tuple(receivers) if default is None else default)
-    notes += _untold(routing, receivers)
-    return routing
+        check_receivers(list(default), receivers, default_place, "alerts.receivers", mistakes)
+    return Routing(tuple(routes), tuple(receivers) if default is None else default)
 
 
-def _named(written: Any) -> list[str]:
-    """The names in what is written, also where something else about its table is wrong."""
-    names = written if isinstance(written, list) else [written]
-    return [name for name in names if isinstance(name, str)]
-
-
-def _check(
-    names: Iterable[str], known: Collection[str], place: Place, table: str, mistakes: Mistakes
+def check_receivers(
+    written: Any, known: Collection[str], place: Place, key: str, mistakes: Mistakes
 ) -> None:
-    for name in names:
-        if name not in known:
+    """Note the names in what is written that no receiver has, also where its table is wrong otherwise."""
+    for name in written if isinstance(written, list) else [written]:
+        if isinstance(name, str) and name not in known:
             hint = did_you_mean(name, known) or f"; there is: {', '.join(known)}"
-            mistakes.add(place, f"no receiver is called {name!r}{hint}", f"{table}.receivers")
+            mistakes.add(place, f"no receiver is called {name!r}{hint}", key)
 
 
-def _untold(routing: Routing, receivers: Iterable[str]) -> list[str]:
+def untold(routing: Routing, receivers: Iterable[str]) -> list[str]:
+    """Say which receivers are told of no alert."""
     named = {*routing.default, *(name for route in routing.routes for name in route.receivers)}
     return [
         f"the receiver {name!r} is told of no alert: no route names it, nor does alerts.receivers"

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from wtwin_watch import plugins
 from wtwin_watch.errors import SettingsError
+from wtwin_watch.settings.digests import DigestTable
 from wtwin_watch.settings.model import (
     AlertSettings,
     DetectorSettings,
@@ -42,6 +43,7 @@ def settings_schema() -> dict[str, Any]:
                 "items": {"anyOf": _kinds(plugins.NOTIFIERS, "notifier", ReceiverTable)},
             },
             "route": {"type": "array", "items": _of(RouteTable)},
+            "digest": {"type": "array", "items": _of(DigestTable)},
         },
     }
 

@@ -10,11 +10,12 @@ import orjson
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 
-from wtwin_watch.model import Alert, Companion, Run
+from wtwin_watch.model import Alert, Companion, Message, Run
 from wtwin_watch.store.records import OutboxEntry, RunRecord
 
 _alert = TypeAdapter(Alert)
 _companions = TypeAdapter(tuple[Companion, ...])
+_message = TypeAdapter(Message)
 _run = TypeAdapter(Run)
 
 
@@ -48,12 +49,20 @@ def dump_body(entry: OutboxEntry) -> str:
     body: dict[str, Any] = {"alert": asdict(entry.alert), "run": asdict(entry.run)}
     if entry.others:
         body |= {"others": [asdict(other) for other in entry.others], "size": entry.size}
+    if entry.message is not None:
+        body["message"] = asdict(entry.message)
     return dumps(body)
 
 
 def load_others(body: dict[str, Any]) -> tuple[Companion, ...]:
     """The companions in what `dump_body` wrote."""
     return _companions.validate_python(body.get("others", []), strict=False)
+
+
+def load_message(body: dict[str, Any]) -> Message | None:
+    """The words in what `dump_body` wrote; None where they follow from the alert."""
+    words = body.get("message")
+    return None if words is None else _message.validate_python(words, strict=False)
 
 
 def load_run_record(row: sa.Row[Any]) -> RunRecord:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from wtwin_watch.alerting.silences import Silence
 from wtwin_watch.errors import UsageError
 from wtwin_watch.model import Alert, AlertState, Run
-from wtwin_watch.store import codec, database, tables
+from wtwin_watch.store import codec, database, silences, tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,16 @@ class Change:
     reason: str
     event: str | None
     summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """One decision about telling people of an alert, and why. ``receiver`` empty: all of them."""
+
+    at: float
+    receiver: str
+    decision: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +56,12 @@ class Story:
     """As it was last listed; None where it is forgotten."""
     changes: tuple[Change, ...]
     told: tuple[Told, ...]
+    silence: Silence | None
+    """What silences it now."""
+    decisions: tuple[Decided, ...] = ()
 
 
-def read_alerts(state: str, *, open_only: bool, most: int) -> list[Story]:
+def read_alerts(state: str, now: float, *, open_only: bool, most: int) -> list[Story]:
     """The latest alerts, newest first, without their changes. Raises `StoreError` without a state."""
     t = tables.alerts.c
     query = sa.select(t.alert_json).order_by(t.started_at.desc()).limit(most)
@@ -54,16 +69,23 @@ def read_alerts(state: str, *, open_only: bool, most: int) -> list[Story]:
         query = query.where(t.state != AlertState.RESOLVED.value)
     with database.visited(state) as connection:
         alerts = [codec.load_alert(text) for text in connection.execute(query).scalars()]
-        return [Story(alert, _run(connection, alert), (), ()) for alert in alerts]
+        runs = [_run(connection, alert) for alert in alerts]
+        silenced = _silenced(connection, zip(alerts, runs, strict=True), now)
+        return [
+            Story(alert, run, (), (), silenced.get(alert.id))
+            for alert, run in zip(alerts, runs, strict=True)
+        ]
 
 
-def read_story(state: str, id_: str) -> Story:
+def read_story(state: str, now: float, id_: str) -> Story:
     """All about the alert whose id begins with ``id_``. Raises `UsageError` where that is none or several."""
     with database.visited(state) as connection:
         alert = find_alert(connection, id_)
-        return Story(
-            alert, _run(connection, alert), _changes(connection, alert), _told(connection, alert)
-        )
+        run = _run(connection, alert)
+        silence = _silenced(connection, [(alert, run)], now).get(alert.id)
+        changes, told = _changes(connection, alert), _told(connection, alert)
+        decided = _decided(connection, alert)
+        return Story(alert, run, changes, told, silence, decided)
 
 
 def find_alert(connection: sa.Connection, id_: str) -> Alert:
@@ -75,6 +97,14 @@ def find_alert(connection: sa.Connection, id_: str) -> Alert:
         why = "more than one alert begins so" if found else "no such alert"
         raise UsageError(f"{id_}: {why}; 'wtwin-watch alerts' lists them")
     return codec.load_alert(found[0])
+
+
+def _silenced(
+    connection: sa.Connection, about: Iterable[tuple[Alert, Run | None]], now: float
+) -> dict[str, Silence]:
+    # An alert about a source is about no run, and a run may be forgotten.
+    known = [(alert, run or Run(alert.run, alert.run.source)) for alert, run in about]
+    return silences.covering_now(connection, known, now)
 
 
 def _run(connection: sa.Connection, alert: Alert) -> Run | None:
@@ -89,6 +119,13 @@ def _changes(connection: sa.Connection, alert: Alert) -> tuple[Change, ...]:
     query = sa.select(t.at, t.state, t.reason, t.event, t.summary).order_by(t.seq)
     rows = connection.execute(query.where(t.alert_id == alert.id))
     return tuple(Change(*row) for row in rows)
+
+
+def _decided(connection: sa.Connection, alert: Alert) -> tuple[Decided, ...]:
+    t = tables.decisions.c
+    query = sa.select(t.at, t.receiver, t.decision, t.text).order_by(t.seq)
+    rows = connection.execute(query.where(t.alert_id == alert.id))
+    return tuple(Decided(*row) for row in rows)
 
 
 def _told(connection: sa.Connection, alert: Alert) -> tuple[Told, ...]:

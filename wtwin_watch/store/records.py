@@ -9,7 +9,7 @@ from typing import Any
 
 from wtwin_watch.alerting.lifecycle import Transition
 from wtwin_watch.alerting.telling import Decision, GroupChange
-from wtwin_watch.model import Alert, Companion, Cursor, Event, Run, RunKey
+from wtwin_watch.model import Alert, Companion, Cursor, Event, Message, Run, RunKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,8 @@ class OutboxEntry:
     next_at: float = 0.0
     others: tuple[Companion, ...] = ()
     size: int = 1
+    message: Message | None = None
+    """Its words, where they don't follow from the alert."""
 
 
 class Verb(StrEnum):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from wtwin_watch.alerting.matching import Matcher, all_hold, labels_of, parse
-from wtwin_watch.alerting.silences import Silence
+from wtwin_watch.alerting.silences import Silence, silencing
 from wtwin_watch.errors import UsageError
 from wtwin_watch.model import Alert, AlertState, Run
 from wtwin_watch.store import codec, database, tables
@@ -92,6 +92,19 @@ def load(connection: sa.Connection, not_ended_at: float | None) -> list[Silence]
     ]
 
 
+def covering_now(
+    connection: sa.Connection, about: Sequence[tuple[Alert, Run]], now: float
+) -> dict[str, Silence]:
+    """By the id of each alert that is open and silenced now: the silence that covers it."""
+    silences = load(connection, now)
+    covers = {
+        alert.id: silencing(silences, labels_of(alert, run), now)
+        for alert, run in about
+        if alert.open and not alert.quiet
+    }
+    return {id_: silence for id_, silence in covers.items() if silence is not None}
+
+
 def _found(known: Sequence[Silence], id_: str, now: float) -> Silence:
     found = [silence for silence in known if silence.id.startswith(id_)]
     if len(found) != 1:
@@ -103,7 +116,7 @@ def _found(known: Sequence[Silence], id_: str, now: float) -> Silence:
 
 
 def _covering(connection: sa.Connection, silences: Sequence[Silence]) -> list[Covering]:
-    about = open_alerts(connection) if silences else []
+    about = _open_alerts(connection) if silences else []
     return [
         Covering(
             silence,
@@ -115,7 +128,7 @@ def _covering(connection: sa.Connection, silences: Sequence[Silence]) -> list[Co
     ]
 
 
-def open_alerts(connection: sa.Connection) -> list[tuple[Alert, Run]]:
+def _open_alerts(connection: sa.Connection) -> list[tuple[Alert, Run]]:
     """The open alerts that people are told of, with their runs; one about a source is about no run."""
     a, runs = tables.alerts.c, tables.runs.c
     query = (

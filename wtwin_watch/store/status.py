@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
+from wtwin_watch.alerting.budget import Budget
+from wtwin_watch.alerting.silences import Silence
+from wtwin_watch.errors import StoreError
 from wtwin_watch.model import Alert, AlertState, Run, RunKey
-from wtwin_watch.store import codec, database, owner, tables
+from wtwin_watch.store import codec, database, owner, silences, tables
 from wtwin_watch.store.records import Happening, SourceRecord
 
 TIMELINE = 20
@@ -52,10 +55,14 @@ class Status:
     runs: tuple[RunStatus, ...] = ()
     alerts: tuple[Alert, ...] = ()
     """Those that are open and told, newest first."""
+    silenced: Mapping[str, Silence] = field(default_factory=dict)
+    """What silences alerts now, by their ids."""
     outbox: Mapping[str, int] = field(default_factory=dict)
     """State (waiting, sent, parked) → how many notifications."""
     timeline: tuple[Happening, ...] = ()
     """What happened to runs besides their alerts, newest first."""
+    budget: Budget | None = None
+    """What the budget of false alarms comes to; None where there is none."""
     undelivered: tuple[tuple[str, str, int, str], ...] = ()
     """(receiver, state, attempts, last error) of what waits after a failure, or is parked."""
 
@@ -64,6 +71,22 @@ def read_status(state: str, now: float) -> Status:
     """Read the state at ``state`` (a path or URL). Raises `StoreError` where there is none to read."""
     with database.visited(state) as connection:
         return _read(connection, database.shown(database.database_url(state)), now)
+
+
+def read_budget(connection: sa.Connection) -> Budget | None:
+    """Read what the budget of false alarms came to when that was last noted."""
+    query = sa.select(tables.facts.c.fact_json).where(tables.facts.c.name == "budget")
+    fact = codec.loads(connection.execute(query).scalar_one_or_none())
+    return None if fact is None else Budget(**fact)
+
+
+def find_budget(state: str) -> Budget | None:
+    """What the budget of false alarms came to for the daemon with this state; None where that isn't known."""
+    try:
+        with database.visited(state) as connection:
+            return read_budget(connection)
+    except StoreError:
+        return None
 
 
 def read_timeline(connection: sa.Connection, most: int) -> list[Happening]:
@@ -120,6 +143,9 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
         .where(t.alerts.c.state != AlertState.RESOLVED.value, t.alerts.c.quiet.is_(False))
         .order_by(t.alerts.c.started_at.desc())
     )
+    alerts = [codec.load_alert(text) for text in connection.execute(open_).scalars()]
+    known = {run.run.key: run.run for run in runs}
+    about = [(alert, known.get(alert.run, Run(alert.run, alert.run.source))) for alert in alerts]
     counts = connection.execute(
         sa.select(t.outbox.c.state, sa.func.count()).group_by(t.outbox.c.state)
     )
@@ -136,8 +162,10 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
         line="" if holder_row is None else holder_row.status,
         sources=tuple(sources),
         runs=tuple(runs),
-        alerts=tuple(codec.load_alert(text) for text in connection.execute(open_).scalars()),
+        alerts=tuple(alerts),
+        silenced=silences.covering_now(connection, about, now),
         timeline=tuple(read_timeline(connection, TIMELINE)),
         outbox={row[0]: row[1] for row in counts},
+        budget=read_budget(connection),
         undelivered=tuple(tuple(row) for row in connection.execute(failed)),
     )

@@ -5,15 +5,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import sqlalchemy as sa
 
+from wtwin_watch.alerting.budget import Budget
 from wtwin_watch.alerting.dispatch import Remembered
 from wtwin_watch.alerting.silences import Silence
 from wtwin_watch.errors import OwnershipLost, StoreError
 from wtwin_watch.model import Alert, AlertState, Event, Family, Receipt, Run, RunKey
 from wtwin_watch.store import codec, database, owner, requests, silences, tables, writing
+from wtwin_watch.store.digest import Facts, read_facts, watched_before
 from wtwin_watch.store.queue import overtaken
 from wtwin_watch.store.records import (
     Checkpoint,
@@ -285,6 +288,11 @@ class Store:
             lambda c: writing.upsert(c, tables.sources, {"name": record.name}, values)
         )
 
+    def note_budget(self, budget: Budget, now: float) -> None:
+        """Note what the budget of false alarms comes to now."""
+        values = {"at": now, "fact_json": codec.dumps(asdict(budget))}
+        self._writer.write(lambda c: writing.upsert(c, tables.facts, {"name": "budget"}, values))
+
     # -- what people ask -------------------------------------------------------------------------
 
     def requests(self) -> list[Request]:
@@ -349,6 +357,12 @@ class Store:
         )
         with self._reading() as connection:
             return [_entry(row) for row in connection.execute(query)]
+
+    def knows_notification(self, id_: str) -> bool:
+        """Whether a notification of this id is in the outbox, delivered or not."""
+        query = sa.select(tables.outbox.c.id).where(tables.outbox.c.id == id_)
+        with self._reading() as connection:
+            return connection.execute(query).first() is not None
 
     def curve(self, run: RunKey) -> Mapping[str, Any] | None:
         """What the last checkpoint of a run has kept of its loss, for a picture; None for nothing."""
@@ -529,6 +543,16 @@ class Store:
         with self._reading() as connection:
             return connection.execute(query).scalar_one()
 
+    def facts(self, start: float, end: float) -> Facts:
+        """What happened in some time, for a digest."""
+        with self._reading() as connection:
+            return read_facts(connection, start, end)
+
+    def watched_before(self, moment: float) -> bool:
+        """Whether anything that is known was known before this time."""
+        with self._reading() as connection:
+            return watched_before(connection, moment)
+
     def firing(self) -> int:
         """How many alerts are firing that people are told about."""
         t = tables.alerts.c
@@ -552,6 +576,7 @@ def _entry(row: Any) -> OutboxEntry:
         next_at=row.next_at,
         others=codec.load_others(body),
         size=body.get("size", 1),
+        message=codec.load_message(body),
     )
 
 

@@ -174,6 +174,15 @@ silences = Table(
     Column("created_at", Double, nullable=False),
 )
 
+# What the daemon says of itself, under a name.
+facts = Table(
+    "facts",
+    metadata,
+    Column("name", String(40), primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("fact_json", Text, nullable=False),
+)
+
 # What people ask of the daemon about an alert, and what it answered.
 requests = Table(
     "requests",

@@ -39,6 +39,12 @@ def upgrade() -> None:
         sa.Column("created_at", sa.Double, nullable=False),
     )
     op.create_table(
+        "facts",
+        sa.Column("name", sa.String(40), primary_key=True),
+        sa.Column("at", sa.Double, nullable=False),
+        sa.Column("fact_json", sa.Text, nullable=False),
+    )
+    op.create_table(
         "requests",
         sa.Column("seq", _serial, primary_key=True, autoincrement=True),
         sa.Column("verb", sa.String(20), nullable=False),

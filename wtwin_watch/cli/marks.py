@@ -1,0 +1,34 @@
+"""How an alert is marked that isn't told: somebody has seen it, or it is silenced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wtwin_watch.cli.output import moment
+
+if TYPE_CHECKING:
+    from wtwin_watch.alerting.silences import Silence
+    from wtwin_watch.model import Alert
+
+
+def marks(alert: Alert, silence: Silence | None, now: float) -> list[str]:
+    """Say who has seen an open alert, where that still holds, and until when it is silenced."""
+    found, seen = [], alert.acknowledged
+    if alert.open and seen is not None and (seen.until is None or now < seen.until):
+        until = "" if seen.until is None else f" (until {moment(seen.until)})"
+        found.append(f"seen by {seen.by}{until}")
+    if silence is not None:
+        found.append(f"silenced until {moment(silence.ends_at)}")
+    return found
+
+
+def silence_as_json(silence: Silence | None) -> dict[str, Any] | None:
+    """What JSON says of the silence that covers an alert; null where there is none."""
+    if silence is None:
+        return None
+    return {
+        "id": silence.id,
+        "author": silence.author,
+        "comment": silence.comment,
+        "ends_at": silence.ends_at,
+    }
