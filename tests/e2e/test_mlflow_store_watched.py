@@ -5,7 +5,6 @@ import time
 import pytest
 
 from tests.support.mlflow_store import Store
-from tests.support.process import wait_until
 from tests.support.training import FINITE_TO_RECOVER, NAN, healthy
 from tests.support.webhook_standin import WebhookStandIn
 
