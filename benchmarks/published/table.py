@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.curves import Log
+from benchmarks.curves import Log, sigma_before
 from benchmarks.published.detectors import DETECTORS
 from benchmarks.published.experiments import CLEAN, GRADUAL, KINDS, ONSET, logs
 
@@ -18,11 +18,12 @@ PROGRESSIVE = "progressive, all"
 
 @dataclass(frozen=True)
 class Judged:
-    """One log, and where each detector gives its first alert."""
+    """One log, where each detector gives its first alert, and the noise of a point before the onset."""
 
     name: str
     kind: str
     alerts: dict[str, float | None]
+    sigma: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,10 @@ class Cell:
 
 def judge(folder: Path) -> list[Judged]:
     """Let every detector judge every log of a folder."""
-    return [Judged(log.name.split(".")[0], kind, alerts(log)) for kind, log in logs(folder)]
+    return [
+        Judged(log.name.split(".")[0], kind, alerts(log), sigma_before(log.losses, ONSET))
+        for kind, log in logs(folder)
+    ]
 
 
 def alerts(log: Log) -> dict[str, float | None]:

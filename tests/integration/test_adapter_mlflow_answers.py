@@ -8,7 +8,9 @@ import pytest
 
 from tests.support.faulty_http import Answer, Fault, StandIn
 from wtwin_adapters import mlflow_http
-from wtwin_adapters.mlflow_server import MlflowSource, quiet_looks, way_of
+from wtwin_adapters.mlflow_seen import quiet_looks
+from wtwin_adapters.mlflow_server import MlflowSource
+from wtwin_adapters.mlflow_ways import way_of
 from wtwin_watch.errors import SourceError
 from wtwin_watch.model import RunKey
 from wtwin_watch.testing import points_of, read_on
@@ -149,6 +151,23 @@ def test_a_server_that_fails_is_an_error_that_says_how(fault, said, monkeypatch)
             watched.runs()
         assert len(server.requests) == 1
         assert [run.key for run in watched.runs()] == [RunKey("m", "r")]
+        watched.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("experiments/search", '{"experiments": [1]}'),
+        ("runs/search", '{"runs": [{"info": {}}]}'),
+        ("runs/search", '{"runs": 7}'),
+    ],
+)
+def test_an_answer_of_an_unknown_form_is_an_error_that_says_to_check_the_uri(path, body):
+    with OldServer("3.6.0", 10) as server:
+        watched = source(server)
+        server.faults.append(Fault(status=200, body=body, path=path))
+        with pytest.raises(SourceError, match=f"{path} has an unknown form; check uri"):
+            watched.runs()
         watched.close()
 
 
