@@ -16,6 +16,7 @@ from benchmarks.published.detectors import (
     threshold_fair,
     threshold_published,
 )
+from benchmarks.published.document import there
 from benchmarks.published.experiments import (
     ABRUPT,
     CLEAN,
@@ -163,6 +164,13 @@ def test_the_quick_form_misses_a_mean_delay_only_where_it_is_sure(delays, quick,
     ]
 
     assert (found.verdict == "MISSED") == missed
+
+
+def test_the_page_shows_the_table_that_our_logs_give():
+    page = (LOGS.parents[2] / "docs" / "published.md").read_text(encoding="utf-8")
+
+    assert markdown(judge(LOGS)) in page
+    assert there(judge(LOGS)) in page
 
 
 @needs_logs
