@@ -76,10 +76,10 @@ Both are inferred from the published logs, whose alert columns they reproduce in
 {targets}
 """
 NOISE = """\
-**Noise.** A point of our healthy runs scatters by {ours:.4f} nats, one of the published runs by {given:.4f}:
-{ratio:.2f} times as much. Larger batches would scatter less and take longer: a step of 4 × 128 bytes takes 60 ms
-of one core. Delays in a ramp grow with the noise, for us and for a CUSUM. The targets are those that the
-published logs gave, and aren't adapted."""
+**Noise.** A point of our healthy runs scatters by {ours:.4f} nats, one of the published runs by
+{given:.4f}: {ratio:.2f} times as much. Larger batches would scatter less and take longer; with these a
+step costs 60 ms of one core. Delays in a ramp grow with the noise, for us and for a CUSUM. The targets
+are those that the published logs gave, and aren't adapted."""
 COMPLETE = "All {total} runs of the set: nine progressive, two abrupt, six other modes, 30 clean."
 PARTIAL = """\
 {done} of the {total} runs of the set (nine progressive, two abrupt, six other modes, 30 clean) are
