@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from textwrap import fill
 
 from benchmarks.published.experiments import GRADUAL, KINDS, LOGS, missing, published_set
 from benchmarks.published.table import Judged, markdown
@@ -50,6 +51,17 @@ steps, of label noise to half of the labels.
 Per-step logs of the published program itself, {given_count} runs. They aren't part of this repository.
 
 {given}
+
+## A run of one's own
+
+    pip install '.[train]'
+    python examples/train_real.py --mode progressive_label --ramp-profile linear --output run.csv
+    wtwin-watch monitor run.csv
+
+`--help` has every mode, ramp and setting; `--quick` takes seconds. The log grows a line a step, so the
+daemon can watch it: `wtwin-watch --csv run.csv`. A failure can be forked from a healthy checkpoint
+(`--checkpoint`, then `--fork`), and a run that was stopped goes on (`--resume`); both give the log of the
+uninterrupted run, to the last digit on the same machine.
 
 ## What the published comparators got wrong
 
@@ -127,4 +139,5 @@ def there(ours: Sequence[Judged]) -> str:
         for kind, name in KINDS.items()
         if counts[kind] and kind not in GRADUAL
     )
-    return PARTIAL.format(done=done, total=total, kinds=f"{gradual} progressive, {others}")
+    said = PARTIAL.format(done=done, total=total, kinds=f"{gradual} progressive, {others}")
+    return fill(" ".join(said.split()), 105, break_on_hyphens=False)
