@@ -1,8 +1,8 @@
 """What watching from inside a training loop costs a step, as a share of the optimizer's own step.
 
 The model is the published experiments' smallest, a nano-GPT of 842,496 parameters, and its optimizer AdamW
-on one thread of the processor. Both are timed in turn, in short stretches, and the fastest of each are compared:
-whatever else the machine does only makes a stretch slower.
+on one thread of the processor. Both are timed in turn, in short stretches, and the fastest of each are
+compared: whatever else the machine does only makes a stretch slower.
 """
 
 from __future__ import annotations

@@ -119,7 +119,8 @@ def test_labels_that_rot_are_told_to_a_receiver(tmp_path: Path) -> None:
         fit(tmp_path, Module(Line(rots_from=150)), callback, 200)
         first = hook.deliveries[0].body
     assert first["type"] == "run.alert.firing"
-    assert 150 <= first["data"]["step"] <= 160
+    assert first["data"]["family"] == "loss"
+    assert 150 <= first["data"]["step"] <= 200
     assert hook.types[-1] == "run.alert.resolved"
 
 
