@@ -29,8 +29,8 @@ STRETCH = 200
 LEARNED = 2_000
 """Steps that a watch has seen before it is timed, so that it judges."""
 
-Step = Callable[[int, float], object]
-"""What is timed: one step with its number and its loss."""
+Step = Callable[[int, Any], object]
+"""What is timed: one step with its number and its loss, a tensor."""
 
 
 def measure(quick: bool) -> Iterator[Measure | Skipped]:
@@ -53,12 +53,15 @@ def measure(quick: bool) -> Iterator[Measure | Skipped]:
 
 
 def _ratio(name: str, step: Step, optimizer: torch.optim.Optimizer, rounds: int) -> Measure:
+    import torch
+
     chance = random.Random(1)
     at = 0
 
     def watch(count: int) -> float:
         nonlocal at
-        losses = [2.0 + 3.0 * (at + i + 1) ** -0.5 + chance.gauss(0.0, 0.02) for i in range(count)]
+        levels = [2.0 + 3.0 * (at + i + 1) ** -0.5 for i in range(count)]
+        losses = [torch.tensor(level + chance.gauss(0.0, 0.02)) for level in levels]
         began = time.perf_counter()
         for i, loss in enumerate(losses, at + 1):
             step(i, loss)
@@ -115,8 +118,8 @@ def _by_hand(optimizer: torch.optim.Optimizer) -> Step:
     watch = Watch(rank=0)
     norm = torch.tensor(1.0)
 
-    def step(_: int, loss: float) -> None:
-        watch.step(torch.tensor(loss), optimizer=optimizer, grad_norm=norm)
+    def step(_: int, loss: Any) -> None:
+        watch.step(loss, optimizer=optimizer, grad_norm=norm)
 
     return step
 
@@ -127,26 +130,24 @@ def _huggingface(optimizer: torch.optim.Optimizer) -> Step:
     callback = HuggingFaceCallback(rank=0, name="benchmark")
     given: Any = SimpleNamespace()
 
-    def step(at: int, loss: float) -> None:
+    def step(at: int, loss: Any) -> None:
         given.global_step = at
-        logs = {"loss": loss, "grad_norm": 1.0, "learning_rate": 1e-3}
+        logs = {"loss": loss.item(), "grad_norm": 1.0, "learning_rate": 1e-3}
         callback.on_log(given, given, given, logs=logs)
 
     return step
 
 
 def _lightning(optimizer: torch.optim.Optimizer) -> Step:
-    import torch
-
     from wtwin_watch.integrations import LightningCallback
 
     callback = LightningCallback(rank=0, name="benchmark")
     trainer: Any = SimpleNamespace(accumulate_grad_batches=1, optimizers=[optimizer])
     module: Any = SimpleNamespace(automatic_optimization=True)
 
-    def step(at: int, loss: float) -> None:
+    def step(at: int, loss: Any) -> None:
         trainer.global_step = at
-        callback.on_train_batch_end(trainer, module, {"loss": torch.tensor(loss)}, None, at)
+        callback.on_train_batch_end(trainer, module, {"loss": loss}, None, at)
 
     return step
 
