@@ -38,14 +38,11 @@ bench: .venv/dev  ## the quick benchmarks
 	$(BIN)/python -m benchmarks.delivery --quick
 	$(BIN)/python -m benchmarks.crash --quick
 	$(BIN)/python -m benchmarks.detection --quick --only simulated
-<<<<<<< HEAD
 	$(BIN)/python -m benchmarks.fortnight --quick
-=======
 	$(BIN)/python -m benchmarks.published --quick
 	$(BIN)/python -m benchmarks.loop --quick
 
 frameworks: .venv/frameworks  ## add the training frameworks, for the tests of their callbacks (1 GB, or several)
->>>>>>> main
 
 clean:  ## remove .venv and caches
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
