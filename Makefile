@@ -38,6 +38,7 @@ bench: .venv/dev  ## the quick benchmarks
 	$(BIN)/python -m benchmarks.delivery --quick
 	$(BIN)/python -m benchmarks.crash --quick
 	$(BIN)/python -m benchmarks.detection --quick --only simulated
+	$(BIN)/python -m benchmarks.fortnight --quick
 	$(BIN)/python -m benchmarks.published --quick
 	$(BIN)/python -m benchmarks.loop --quick
 
