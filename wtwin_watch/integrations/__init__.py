@@ -5,7 +5,7 @@ Importing this package imports no framework; a callback's own is imported when t
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
 from wtwin_watch.integrations.watch import Watch
@@ -32,8 +32,13 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"{__name__}.{module}"), name)
     except ModuleNotFoundError as error:
+        from wtwin_watch.plugins import (
+            install_command,
+        )  # only for a mistake: it comes with pydantic
+
+        command = install_command(metadata.distribution("wtwin-watch"), extra)
         raise ModuleNotFoundError(
             f"{name} needs the module {error.name!r}, which isn't installed;"
-            f" install it with: pip install 'wtwin-watch[{extra}]'",
+            f" install it with: {command}",
             name=error.name,
         ) from error

@@ -7,14 +7,17 @@ import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
 
 from wtwin_watch.errors import SettingsError
 from wtwin_watch.integrations.actions import Act, Actions, On
 from wtwin_watch.integrations.telling import log
 from wtwin_watch.integrations.watch import Watch
+
+if TYPE_CHECKING:
+    from transformers import Trainer, TrainerControl, TrainerState, TrainingArguments
 
 STATE_FILE = "wtwin_watch.json"
 _HIDDEN = (

@@ -81,7 +81,7 @@ class LightningCallback(Callback):  # type: ignore[misc]
         if self._sum is not None:
             # In automatic optimization Lightning has divided each loss by the number accumulated.
             share = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
-            mean = self._sum * (share / self._batches)
+            mean = self._sum if share == self._batches else self._sum * (share / self._batches)
             self._sum, self._batches = None, 0
             said = self.watch.update(step, mean, lr=_rate(trainer))
             if self._log_back and step % trainer.log_every_n_steps < self._every:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
 
 from wtwin_watch.integrations.telling import log
 from wtwin_watch.monitor import WTwinMonitor, WTwinState
+
+if TYPE_CHECKING:
+    from transformers import TrainerControl, TrainerState, TrainingArguments
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "pretraining": {"warmup_steps": 2000, "n_consec": 7},
