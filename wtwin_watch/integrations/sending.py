@@ -147,8 +147,8 @@ class _Receiver:
     def __init__(self, settings: ReceiverSettings) -> None:
         self.name = settings.name
         self.waiting: deque[Notification] = deque(maxlen=MOST_WAITING)
-        self._notifier = load_notifier(settings.notifier)(settings.name, settings.options)
-        self._renewing = self._notifier if isinstance(self._notifier, Renewing) else None
+        self._settings = settings
+        self._open()
         self._renews_at = math.inf
         self._not_before = 0.0
         self._failures = 0
@@ -236,8 +236,14 @@ class _Receiver:
         self._renews_at = math.inf
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Let go of the connection; what is told later opens another."""
         self._notifier.close()
+        self._open()
+
+    def _open(self) -> None:
+        settings = self._settings
+        self._notifier = load_notifier(settings.notifier)(settings.name, settings.options)
+        self._renewing = self._notifier if isinstance(self._notifier, Renewing) else None
 
     def _note(self, notification: Notification, receipt: Receipt) -> None:
         alert = notification.alert
