@@ -84,7 +84,7 @@ class Settings:
     ramp_steps: int = 1000
     ramp_profile: str = "linear"
     max_noise_prob: float = 0.5
-    max_weight_noise: float = 0.03
+    max_weight_noise: float = 0.02
     corrupt_std: float = 0.5
     dropout_prob: float = 0.5
 

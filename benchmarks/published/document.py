@@ -69,9 +69,9 @@ Both are inferred from the published logs, whose alert columns they reproduce in
 
 - **The threshold** compares a loss with the mean and standard deviation of the latest 50, the loss
   itself included, and wants more than 3 five times in a row. Of five equal losses above 45 equal ones
-  none lies more than 2.97 standard deviations above the mean: no step of any size can alert.
-  The fair version takes the 50 before. It sees a step that lasts, and no ramp: a window of 50 rises with
-  it.
+  none lies more than 2.97 standard deviations above the mean: a step alone, of whatever size, doesn't
+  alert, unless the loss before it happened to be an outlier as well. The fair version takes the 50
+  before. It sees a step that lasts, and a ramp by luck alone: a window of 50 rises with it.
 - **The CUSUM** takes mean and deviation from the first 100 losses. Those are the learning rate's
   warm-up, in which the loss falls from 5.5 to 2: a later loss has to exceed about 4.3 to count at all.
   The fair version takes them from the losses 600 to 100 steps before (k = 0.5, h = 10).
