@@ -73,6 +73,7 @@ def test_right_settings_are_shown_to_a_program(
             }
         ],
         "digests": [],
+        "maintenance": [],
         "notes": [],
         "mistakes": [],
     }

@@ -53,7 +53,8 @@ def command(
 
     A silence takes its alerts by matchers such as project=myteam/llm, run=~"sweep-.*", severity!=critical
     or tag=debug; all of them must hold. Watching goes on, and what still fires at its end is told then. The
-    word add may be left out. An ID may be cut to its first characters.
+    word add may be left out. An ID may be cut to its first characters. The maintenance windows of the
+    settings are listed too, each with the time that holds or comes next.
 
     \b
     Examples:
@@ -63,7 +64,8 @@ def command(
 
     Exit code 0, also where there is none; 2 asked wrongly; 69 without a state.
     """
-    from wtwin_watch.settings import load_state
+    from wtwin_watch.alerting.maintenance import next_silence
+    from wtwin_watch.settings import load_maintenance, load_state
     from wtwin_watch.store import silences
 
     action, rest = _action(words)
@@ -93,7 +95,9 @@ def command(
     else:
         if rest:
             raise UsageError(f"list takes no {rest[0]!r}; it shows all of them")
-        found = silences.read_silences(state, now, ended=ended)
+        windows = load_maintenance(flags, os.environ)
+        coming = [s for window in windows if (s := next_silence(window, now)) is not None]
+        found = silences.read_silences(state, now, ended=ended, also=coming)
     if as_json:
         print_json([_plain(one, now) for one in found])
     else:
