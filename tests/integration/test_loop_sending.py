@@ -6,12 +6,14 @@ import json
 import math
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.alertmanager_standin import AlertmanagerStandIn
 from tests.support.faulty_http import Fault
 from tests.support.training import FINITE_TO_RECOVER, healthy
 from tests.support.webhook_standin import WebhookStandIn
@@ -232,3 +234,52 @@ def test_who_was_told_before_a_crash_is_told_of_the_end_after_it(
     assert hook.types == ["run.alert.firing", "run.alert.resolved"]
     assert data(hook)[0]["alert_id"] == data(hook)[-1]["alert_id"]
     first.close(0.0)
+
+
+def test_a_watch_that_was_closed_can_watch_another_training(
+    tmp_path: Path, hook: WebhookStandIn
+) -> None:
+    file = settings(tmp_path, webhook(hook), more='[alerts]\ncooldown = "0s"\n')
+    watch = Watch(file, name="gpt")
+    for _ in range(2):
+        feed(watch, [*healthy(80), math.nan])
+        watch.close()
+        watch.rewind(0)
+    assert hook.types == ["run.alert.firing", "run.alert.resolved"] * 2
+
+
+def test_a_receiver_that_forgets_is_reminded_while_an_alert_fires(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with AlertmanagerStandIn() as alertmanager:
+        receiver = f'name = "am"\nnotifier = "alertmanager"\nurl = "{alertmanager.url}"\n'
+        watch = Watch(settings(tmp_path, receiver), name="gpt")
+        notifier = watch._teller._receivers[0]._notifier  # type: ignore[attr-defined]
+        monkeypatch.setattr(notifier, "renew_every_s", 0.05)
+        feed(watch, [*healthy(80), math.nan])
+
+        assert alertmanager.wait_for(lambda: len(alertmanager.requests) >= 3, PATIENCE_S)
+
+        assert len(alertmanager.firing) == 1
+        watch.close()
+        assert alertmanager.firing == []
+
+
+def test_a_machine_that_has_no_thread_left_costs_the_training_nothing(
+    tmp_path: Path,
+    hook: WebhookStandIn,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    watch = Watch(settings(tmp_path, webhook(hook)), name="gpt")
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        feed(watch, [*healthy(80), math.nan])
+    assert "gpt: an alert could not be told" in caplog.text
+    feed(watch, healthy(FINITE_TO_RECOVER, start=81), start=82)
+    assert watch.flush(PATIENCE_S)
+    watch.close()
+    assert hook.types == ["run.alert.firing", "run.alert.resolved"]

@@ -235,6 +235,8 @@ def test_maintenance_windows_are_listed_with_the_time_that_holds_or_comes_next(
     assert all(one["alerts"] == ["alert-a"] for one in others)
     shown = wtwin_watch("silence", "list", *place).out.splitlines()
     assert "  pending  everything  from 2999-12-24 " in shown[0]
+    refused = wtwin_watch("silence", "end", first["id"][:8], *place)
+    assert (refused.code, "is a [[maintenance]] window of the settings" in refused.err) == (2, True)
 
 
 def test_an_alert_in_a_maintenance_window_is_marked_as_silenced(

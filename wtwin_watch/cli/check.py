@@ -180,7 +180,7 @@ def _shown(result: dict[str, Any]) -> list[str]:
         lines += ["", "digests:", *table((d["receiver"], d["when"]) for d in result["digests"])]
     if result["maintenance"]:
         quiet = ((w["matchers"], w["when"], w["comment"]) for w in result["maintenance"])
-        lines += ["", "quiet:", *table(quiet)]
+        lines += ["", "maintenance:", *table(quiet)]
     notes = [f"note: {one_line(note)}" for note in result["notes"]]
     return [*lines, "", *notes] if notes else lines
 

@@ -22,6 +22,7 @@ from wtwin_watch.errors import UsageError
 
 if TYPE_CHECKING:
     from wtwin_watch.alerting.matching import Matcher
+    from wtwin_watch.alerting.silences import Silence
     from wtwin_watch.settings import Flags
     from wtwin_watch.store.silences import Covering
 
@@ -64,8 +65,7 @@ def command(
 
     Exit code 0, also where there is none; 2 asked wrongly; 69 without a state.
     """
-    from wtwin_watch.alerting.maintenance import next_silence
-    from wtwin_watch.settings import load_maintenance, load_state
+    from wtwin_watch.settings import load_state
     from wtwin_watch.store import silences
 
     action, rest = _action(words)
@@ -91,13 +91,12 @@ def command(
     elif action == "end":
         if not rest:
             raise UsageError("end wants the ID of a silence; 'wtwin-watch silence' lists them")
+        _check_ends_no_window(rest, _windows(flags, now))
         found = silences.end(state, rest, now)
     else:
         if rest:
             raise UsageError(f"list takes no {rest[0]!r}; it shows all of them")
-        windows = load_maintenance(flags, os.environ)
-        coming = [s for window in windows if (s := next_silence(window, now)) is not None]
-        found = silences.read_silences(state, now, ended=ended, also=coming)
+        found = silences.read_silences(state, now, ended=ended, also=_windows(flags, now))
     if as_json:
         print_json([_plain(one, now) for one in found])
     else:
@@ -114,6 +113,21 @@ def _action(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     if "=" in words[0]:
         return "add", words
     raise UsageError(f"{words[0]!r} is neither a matcher nor one of {', '.join(ACTIONS)}")
+
+
+def _windows(flags: Flags, now: float) -> list[Silence]:
+    """The silence that each maintenance window of the settings is now or will be next."""
+    from wtwin_watch.alerting.maintenance import next_silence
+    from wtwin_watch.settings import load_maintenance
+
+    found = (next_silence(window, now) for window in load_maintenance(flags, os.environ))
+    return [silence for silence in found if silence is not None]
+
+
+def _check_ends_no_window(ids: tuple[str, ...], windows: list[Silence]) -> None:
+    for id_ in ids:
+        if id_ and any(silence.id.startswith(id_) for silence in windows):
+            raise UsageError(f"{id_}: is a [[maintenance]] window of the settings; change it there")
 
 
 def _matchers(words: tuple[str, ...], *, everything: bool) -> tuple[Matcher, ...]:

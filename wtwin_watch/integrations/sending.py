@@ -103,11 +103,12 @@ class Sender:
                 receiver.recall(state.get(receiver.name, {}))
 
     def _start(self) -> None:
-        self._stop = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, args=(self._stop,), name="wtwin-watch sender", daemon=True
+        stop = threading.Event()
+        thread = threading.Thread(
+            target=self._run, args=(stop,), name="wtwin-watch sender", daemon=True
         )
-        self._thread.start()
+        thread.start()
+        self._thread, self._stop = thread, stop
         _close_at_exit(self)
 
     def _run(self, stop: threading.Event) -> None:
@@ -147,8 +148,8 @@ class _Receiver:
     def __init__(self, settings: ReceiverSettings) -> None:
         self.name = settings.name
         self.waiting: deque[Notification] = deque(maxlen=MOST_WAITING)
-        self._notifier = load_notifier(settings.notifier)(settings.name, settings.options)
-        self._renewing = self._notifier if isinstance(self._notifier, Renewing) else None
+        self._settings = settings
+        self._open()
         self._renews_at = math.inf
         self._not_before = 0.0
         self._failures = 0
@@ -236,8 +237,14 @@ class _Receiver:
         self._renews_at = math.inf
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Let go of the connection; what is told later opens another."""
         self._notifier.close()
+        self._open()
+
+    def _open(self) -> None:
+        settings = self._settings
+        self._notifier = load_notifier(settings.notifier)(settings.name, settings.options)
+        self._renewing = self._notifier if isinstance(self._notifier, Renewing) else None
 
     def _note(self, notification: Notification, receipt: Receipt) -> None:
         alert = notification.alert
@@ -290,8 +297,9 @@ def _close_at_exit(sender: Sender) -> None:
     """
     _open.add(sender)
     if not _guards:
-        _guards.append(threading.Thread(target=_close_all, name="wtwin-watch at exit"))
-        _guards[0].start()
+        guard = threading.Thread(target=_close_all, name="wtwin-watch at exit")
+        guard.start()
+        _guards.append(guard)
 
 
 def _close_all() -> None:
