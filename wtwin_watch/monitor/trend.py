@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wtwin_watch.errors import SnapshotError
 from wtwin_watch.monitor.backfill import LEAST, STRETCH, Attempt, Floats
+from wtwin_watch.monitor.contrast import LONGEST
 from wtwin_watch.monitor.episode import Episode, Rise, plain, value
 from wtwin_watch.monitor.evidence import BLOCK, Evidence
 from wtwin_watch.monitor.far import parse_far, threshold
@@ -198,6 +199,8 @@ class TrendMonitor(Judging):
             return 0, 4 * BLOCK
         if evidence.values:
             return 0, BLOCK - len(evidence.values)
+        if len(evidence.recent) < LONGEST:
+            return 0, (LONGEST - len(evidence.recent)) * BLOCK
         self._sync()
         room = min(len(losses), STRETCH) // BLOCK * BLOCK
         if room < LEAST:
