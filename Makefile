@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup format lint types contracts unit bench clean
+.PHONY: help demo test setup format lint types contracts unit bench frameworks clean
 
 help:  ## list these commands
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +38,11 @@ bench: .venv/dev  ## the quick benchmarks
 	$(BIN)/python -m benchmarks.delivery --quick
 	$(BIN)/python -m benchmarks.crash --quick
 	$(BIN)/python -m benchmarks.detection --quick --only simulated
+	$(BIN)/python -m benchmarks.fortnight --quick
+	$(BIN)/python -m benchmarks.published --quick
+	$(BIN)/python -m benchmarks.loop --quick
+
+frameworks: .venv/frameworks  ## add the training frameworks, for the tests of their callbacks (1 GB, or several)
 
 clean:  ## remove .venv and caches
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
@@ -55,3 +60,8 @@ clean:  ## remove .venv and caches
 	@echo "installing wtwin-watch and its development tools into .venv (the first time this takes minutes)"
 	@$(PIP) --editable '.[all,dev]'
 	@touch $@ .venv/base
+
+.venv/frameworks: .venv/dev
+	@echo "installing torch, transformers and lightning into .venv (this takes minutes)"
+	@$(PIP) --editable '.[lightning,transformers]'
+	@touch $@

@@ -12,6 +12,8 @@ T = TypeVar("T")
 Interval = tuple[float, float]
 DRAWS = 1000
 SEED = 20
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""Its 97.5 % points for 2, 3, … values; of more than ten the last is taken, which is wide enough."""
 
 
 def poisson_interval(count: int, level: float = 0.95) -> Interval:
@@ -30,6 +32,16 @@ def rate_interval(count: int, points: int, per: float = 1e5) -> Interval:
         return 0.0, math.inf
     low, high = poisson_interval(count)
     return low / points * per, high / points * per
+
+
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Return the 95 % interval of a mean by Student's t; one value leaves everything possible."""
+    if len(values) < 2:
+        return -math.inf, math.inf
+    t = STUDENT[min(len(values), len(STUDENT) + 1) - 2]
+    half = t * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    middle = float(np.mean(values))
+    return middle - half, middle + half
 
 
 def share_interval(count: int, of: int) -> Interval:

@@ -105,13 +105,14 @@ def main(
     measure: Part | Mapping[str, Part],
     arguments: Sequence[str] | None = None,
     document: Callable[[Path, Sequence[Measure]], None] | None = None,
+    parents: Sequence[argparse.ArgumentParser] = (),
 ) -> int:
     """Parse the arguments, measure, print, and return the exit code: 1 where a target is missed.
 
     With several parts by name, ``--only NAME`` asks for some of them. ``document`` writes the report that
-    ``--report PATH`` asks for.
+    ``--report PATH`` asks for. ``parents`` hold options of the benchmark's own, which it has parsed itself.
     """
-    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}")
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", parents=list(parents))
     parser.add_argument("--quick", action="store_true", help="smaller, for every change")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parts = measure if isinstance(measure, Mapping) else {name: measure}

@@ -47,6 +47,8 @@ from wtwin_watch.protocols import Clock, Recognition, SourceOptions
 _CHECKPOINT = re.compile(r"(?P<run>.*/)checkpoint-(?P<step>\d+)/trainer_state\.json")
 _GLOBAL_STEP = re.compile(rb'"global_step"\s*:\s*(\d+)')
 _TOLD_BYTES = 1 << 20
+_TOLD_AFTER_S = 1800.0
+"""A log without a loss is refused at this size, or so long after it was first looked at."""
 
 
 class LogSource:
@@ -107,10 +109,13 @@ class LogSource:
 
             tail = Tail(fd, self._names, choose, at_rest=at_rest, own=self._own)
             batch = tail.read(cursor, limit)
-            unknown = batch.cursor["format"] is None and not chosen
-            if unknown and (at_rest or status.st_size >= _TOLD_BYTES) and status.st_size:
+            if batch.cursor["format"] is not None or chosen:
+                return batch
+            waiting = self._waiting(cursor, status)
+            over = self._clock.time() - waiting["since"] >= _TOLD_AFTER_S
+            if (at_rest or over or status.st_size >= _TOLD_BYTES) and status.st_size:
                 raise SourceError(f"{shown(path)} can't be watched: {NO_STEPS}")
-            return replace(batch, position="no loss yet") if unknown else batch
+            return replace(batch, cursor={**batch.cursor, **waiting}, position="no loss yet")
 
     def roots(self) -> Sequence[Path]:
         """The folders whose file events mean there may be something new."""
@@ -155,6 +160,12 @@ class LogSource:
             )
             self._looked[path] = status.st_ino, status.st_size, said
         return said
+
+    def _waiting(self, cursor: Cursor | None, status: os.stat_result) -> dict[str, float]:
+        """Since when this very file has been waited for to tell a loss: a part of the cursor."""
+        if cursor is not None and cursor.get("inode") == status.st_ino and "since" in cursor:
+            return {"since": cursor["since"], "inode": status.st_ino}
+        return {"since": self._clock.time(), "inode": status.st_ino}
 
     def _is_document(self, path: str, fd: int, cursor: Cursor | None) -> bool:
         if cursor is not None and cursor.get("format") is not None:

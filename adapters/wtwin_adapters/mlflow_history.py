@@ -18,13 +18,14 @@ import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 import orjson
 
 from wtwin_adapters.mlflow_http import REQUEST_S, WHOLE_S, Server
 from wtwin_adapters.mlflow_rows import Course, Row, row_of
+from wtwin_adapters.mlflow_search import API
+from wtwin_adapters.mlflow_ways import Way
 from wtwin_watch.errors import SourceError
 
 OVERLAP = 32
@@ -36,18 +37,9 @@ _WANTED = 2000
 _FIRST = 1000
 _WIDEN = 8
 
-_API = "/api/2.0/mlflow/metrics/"
+_API = API + "metrics/"
 Fingerprint = list[Any]
 """The latest row of a metric as a list: a change of it means that something was logged."""
-
-
-class Way(Enum):
-    """How a server's histories are read."""
-
-    WINDOWS = "windows"
-    PAGES = "pages"
-    WHOLE = "whole"
-    TOKENS = "tokens"
 
 
 class Replaced(Exception):

@@ -8,98 +8,46 @@ server's version allows (`wtwin_adapters.mlflow_history`).
 from __future__ import annotations
 
 import math
-import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import AfterValidator, ConfigDict
-
-from wtwin_adapters.files import digest
 from wtwin_adapters.mlflow_experiments import (
-    Experiments,
     choose,
     is_missing,
     missing_id,
     no_experiment,
-    no_runs,
 )
 from wtwin_adapters.mlflow_history import (
     Fingerprint,
     History,
     Replaced,
     Track,
-    Way,
     fingerprint,
 )
 from wtwin_adapters.mlflow_http import Gone, Server
-from wtwin_adapters.mlflow_login import check_uri, login
+from wtwin_adapters.mlflow_login import login
+from wtwin_adapters.mlflow_options import MlflowOptions
 from wtwin_adapters.mlflow_rows import Merge
+from wtwin_adapters.mlflow_search import API, experiments_of, runs_of
+from wtwin_adapters.mlflow_seen import QUIET_S, Seen
+from wtwin_adapters.mlflow_ways import Way, find_way
 from wtwin_adapters.naming import ROW_NUMBER, is_loss, usable
 from wtwin_watch.errors import SourceError
 from wtwin_watch.model import Batch, Cursor, Restart, Run, RunKey, RunStatus
 from wtwin_watch.protocols import Clock, SourceOptions
-from wtwin_watch.secrets import Secret
 
-PAGE = 500
-"""Runs a request, at some 5 kB each."""
-RECENT_S = 86_400.0
-"""A run that ended longer ago isn't listed any more."""
 EXPERIMENTS_S = 300.0
 """Experiments that were found by name are looked up again after this long."""
-QUIET_S = 300.0
-"""A running run whose metrics stand still for this long may have gone back to an earlier step."""
-_QUIET_GROWTH = 1.1
 _DUTY = 20.0
 """A server that gives whole histories is asked for this share of the time: one in so many."""
-_MOST_PAGES = 1000
 _MOST_TAGS = 20
 _MOST_HELD = 16
 _VERSION = 1
-_API = "/api/2.0/mlflow/"
 _STATUS = {status.name: status for status in RunStatus}
-
-
-class MlflowOptions(SourceOptions):
-    """Where the server is, which runs of it are watched, and who asks."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    uri: Annotated[str, AfterValidator(check_uri)]
-    """The tracking server's http:// or https:// address, or databricks, or databricks://PROFILE."""
-    experiments: Experiments = ()
-    """Names or ids of experiments; left out, all active ones."""
-    filter: str | None = None
-    """Which runs, in MLflow's own search language: ``tags.team = 'llm'``."""
-    username: str | None = None
-    """The user, where it isn't in MLFLOW_TRACKING_USERNAME."""
-    password: Secret | None = None
-    """A secret: the password, where it isn't in MLFLOW_TRACKING_PASSWORD."""
-    token: Secret | None = None
-    """A secret: the bearer token, where it isn't in MLFLOW_TRACKING_TOKEN."""
-
-    @property
-    def no_runs(self) -> str:
-        """Say where nothing was found."""
-        return no_runs(self.experiments, "is running or ended within a day")
-
-
-@dataclass(slots=True)
-class _Seen:
-    """A run as it was last listed: a cache, asked for anew where it is missing."""
-
-    latest: dict[str, Fingerprint]
-    running: bool = True
-    newest: float | None = None
-    """When its latest point was logged, unix seconds, of those read."""
-    behind: bool = False
-    """It went back to an earlier step, which its latest rows don't show."""
-    probe_at: float = 0.0
-    whole_again_at: float = -math.inf
-    version: str | None = None
 
 
 @dataclass(slots=True)
@@ -129,7 +77,7 @@ class MlflowSource:
         self._experiments: dict[str, str] = {}
         self._missing: tuple[str, ...] = ()
         self._look_up_at = -math.inf
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, Seen] = {}
         self._held: dict[str, _Held] = {}
 
     # -- listing -----------------------------------------------------------------------------------
@@ -141,11 +89,7 @@ class MlflowSource:
         """
         server = self._connected()
         self._find_experiments(server)
-        found: dict[str, Mapping[str, Any]] = {}
-        ended = f"attributes.end_time > {int((self._clock.time() - RECENT_S) * 1000)}"
-        for condition in ("attributes.status = 'RUNNING'", ended):
-            for run in self._search(server, condition):
-                found[str(run["info"]["run_id"])] = run
+        found = runs_of(server, self._experiments, self._options.filter, self._clock.time())
         try:
             runs = [self._run(server, run) for run in found.values()]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -179,25 +123,11 @@ class MlflowSource:
         now = self._clock.monotonic()
         if self._options.experiments and not self._missing and now < self._look_up_at:
             return
-        there = {
-            str(experiment["experiment_id"]): str(experiment["name"])
-            for experiment in _paged(server, "experiments/search", "experiments", {})
-        }
+        there = experiments_of(server)
         self._experiments, self._missing = choose(self._options.experiments, there)
         self._look_up_at = now + EXPERIMENTS_S
         if self._missing and not self._experiments:
             raise SourceError(no_experiment(self._missing, there.values()))
-
-    def _search(self, server: Server, condition: str) -> Iterator[Mapping[str, Any]]:
-        own = self._options.filter
-        body = {
-            "experiment_ids": list(self._experiments),
-            "filter": f"{own} and {condition}" if own else condition,
-            "run_view_type": "ACTIVE_ONLY",
-            "order_by": ["attributes.start_time ASC"],
-        }
-        if self._experiments:
-            yield from _paged(server, "runs/search", "runs", body)
 
     def _run(self, server: Server, listed: Mapping[str, Any]) -> Run:
         info, data = listed["info"], listed.get("data", {})
@@ -205,7 +135,7 @@ class MlflowSource:
         tags = {str(tag["key"]): str(tag["value"]) for tag in data.get("tags", ())}
         status = _STATUS.get(str(info.get("status")), RunStatus.UNKNOWN)
         with self._lock:
-            seen = self._seen.setdefault(number, _Seen({}))
+            seen = self._seen.setdefault(number, Seen({}))
         seen.running = status is RunStatus.RUNNING
         seen.latest = self._latest(data)
         place = "ml/experiments" if self._way is Way.TOKENS else "#/experiments"
@@ -215,8 +145,8 @@ class MlflowSource:
             project=self._experiments.get(experiment, experiment),
             status=status,
             url=f"{server.url}/{place}/{experiment}/runs/{number}",
-            last_activity=_last_activity(seen, info),
-            version=self._version(seen, status),
+            last_activity=seen.last_activity(info),
+            version=seen.renew_version(status, self._clock.time(), self._clock.monotonic()),
             group=tags.get("mlflow.parentRunId"),
             tags=tuple(f"{k}={v}" for k, v in tags.items() if not k.startswith("mlflow."))[
                 :_MOST_TAGS
@@ -230,18 +160,6 @@ class MlflowSource:
             for metric in metrics
             if usable(str(metric["key"]), self._names)
         }
-
-    def _version(self, seen: _Seen, status: RunStatus) -> str | None:
-        if seen.running and seen.behind:
-            return None
-        if seen.running and self._clock.monotonic() < seen.whole_again_at:
-            return seen.version
-        quiet = 0
-        if seen.running and seen.latest:
-            newest = max(latest[0] for latest in seen.latest.values())
-            quiet = quiet_looks(self._clock.time() - newest / 1000.0)
-        seen.version = digest(repr((status.value, sorted(seen.latest.items()), quiet)).encode())
-        return seen.version
 
     # -- fetching ----------------------------------------------------------------------------------
 
@@ -263,9 +181,9 @@ class MlflowSource:
             restart = Restart("its history on the server is another one now")
             return self._read(server, number, seen, None, limit, restart)
 
-    def _ask_for(self, server: Server, number: str) -> _Seen:
+    def _ask_for(self, server: Server, number: str) -> Seen:
         try:
-            listed = server.get(_API + "runs/get", {"run_id": number})["run"]
+            listed = server.get(API + "runs/get", {"run_id": number})["run"]
         except Gone as error:
             raise SourceError(f"run {number} isn't on the server any more") from error
         except (KeyError, TypeError) as error:
@@ -273,13 +191,13 @@ class MlflowSource:
                 f"the server's answer about run {number} has an unknown form"
             ) from error
         running = listed["info"].get("status") == "RUNNING"
-        return self._seen.setdefault(number, _Seen(self._latest(listed.get("data", {})), running))
+        return self._seen.setdefault(number, Seen(self._latest(listed.get("data", {})), running))
 
     def _read(
         self,
         server: Server,
         number: str,
-        seen: _Seen,
+        seen: Seen,
         cursor: Cursor | None,
         limit: int,
         restart: Restart | None,
@@ -323,7 +241,7 @@ class MlflowSource:
         )
 
     def _streams(
-        self, server: Server, number: str, seen: _Seen, tracks: dict[str, Track], limit: int
+        self, server: Server, number: str, seen: Seen, tracks: dict[str, Track], limit: int
     ) -> list[History]:
         """The metrics that moved, and from time to time a loss that stands still but may have gone back."""
         probe = self._clock.monotonic() >= seen.probe_at
@@ -348,68 +266,6 @@ class MlflowSource:
     def _way_of(self, server: Server, run: str, metric: str) -> Way:
         """Find out once how histories are read here."""
         if self._way is None:
-            if self._options.uri.startswith("databricks"):
-                self._way = Way.TOKENS
-            else:
-                try:
-                    self._way = way_of(server.text("/version"))
-                except Gone:
-                    self._way = None
-        if self._way is None:
-            query = {"run_id": run, "metric_key": metric, "max_results": 1}
-            answer = server.get(_API + "metrics/get-history", query)
-            rows = answer.get("metrics", ())
-            if len(rows) > 1:
-                self._way = Way.WHOLE
-            elif answer.get("next_page_token"):
-                self._way = Way.PAGES
+            databricks = self._options.uri.startswith("databricks")
+            self._way = Way.TOKENS if databricks else find_way(server, run, metric)
         return self._way or Way.WHOLE
-
-
-def way_of(version: str) -> Way | None:
-    """How histories of a server of this version are read; None if it is no version."""
-    numbers = re.match(r"\s*(\d+)\.(\d+)", version)
-    if numbers is None:
-        return None
-    release = int(numbers[1]), int(numbers[2])
-    return Way.WINDOWS if release >= (3, 12) else Way.PAGES if release >= (3, 4) else Way.WHOLE
-
-
-def quiet_looks(idle_s: float) -> int:
-    """How often a run that has been silent for so long is looked into nevertheless.
-
-    Every five minutes, and after ten times as long whenever its silence has grown by a tenth.
-    """
-    if idle_s < 10 * QUIET_S:
-        return int(max(idle_s, 0.0) // QUIET_S)
-    return 10 + int(math.log(idle_s / (10 * QUIET_S), _QUIET_GROWTH))
-
-
-def _last_activity(seen: _Seen, info: Mapping[str, Any]) -> float | None:
-    times = [latest[0] / 1000.0 for latest in seen.latest.values()]
-    times += [seen.newest] if seen.newest is not None else []
-    times = times or [float(info[key]) / 1000.0 for key in ("start_time",) if info.get(key)]
-    return max(times, default=None)
-
-
-def _paged(
-    server: Server, path: str, what: str, body: Mapping[str, Any]
-) -> Iterator[Mapping[str, Any]]:
-    """All of a search. A page may repeat what another had, where something began or ended meanwhile."""
-    token: str | None = None
-    for _ in range(_MOST_PAGES):
-        page = {"page_token": token} if token else {}
-        answer = server.post(_API + path, {**body, "max_results": PAGE, **page})
-        try:
-            yield from answer.get(what, ())
-        except (KeyError, TypeError, ValueError) as error:
-            raise SourceError(
-                f"the server's answer to {path} has an unknown form; check uri"
-            ) from error
-        following = answer.get("next_page_token") or None
-        if following is None:
-            return
-        if following == token:
-            raise SourceError(f"the server's list of {what} doesn't come to an end")
-        token = following
-    raise SourceError(f"more than {_MOST_PAGES * PAGE} {what}; narrow experiments or filter")

@@ -15,6 +15,7 @@ from wtwin_adapters.numbers import Value
 from wtwin_adapters.pairs import NUMBER, pairs, step_among
 from wtwin_adapters.textline import QUOTED, Row, as_number, chosen, values_in
 from wtwin_adapters.trainerlines import (
+    clu,
     darknet,
     espnet,
     fairseq,
@@ -94,7 +95,7 @@ def _bar(text: str, names: Names) -> Row | None:
 # Epoch [1][50/1000] of mmdetection, Epoch: [0][10/5005] and Train Epoch: 1 [640/60000 of examples, and
 # Train: 0 [50/1251 of timm: some count epochs from 0, so that all are counted as if they did.
 _WITHIN = re.compile(
-    r"\b(?:epoch|train)\b[^\[\d]{0,10}\[?(\d+)(?:/\d+)?\]?\s*\[\s*(\d+)\s*/\s*(\d+)", re.I
+    r"\b(?:epoch|train)\b[^\[\d]{0,10}\[?(\d+)(?:/\d+)?\]?\s*[\[|]\s*(\d+)\s*/\s*(\d+)", re.I
 )
 _ITER = re.compile(r"\biter\(train\)\s*\[\s*(\d+)\s*/", re.I)
 
@@ -150,6 +151,7 @@ PATTERNS = (
     Pattern("fairseq", re.compile(rb"epoch \d|train_inner"), fairseq),
     Pattern("MLPerf", re.compile(rb":::MLLOG.*loss"), mlperf),
     Pattern("ESPnet", re.compile(rb"epoch:train:.*loss"), espnet),
+    Pattern("CLU", re.compile(rb"writer.*\] \[\d+\] .*loss"), clu),
     Pattern("Marian", re.compile(rb": Cost "), marian),
     Pattern("OpenNMT", re.compile(rb"xent: "), opennmt),
     Pattern("darknet", re.compile(rb" avg.* rate, "), darknet),

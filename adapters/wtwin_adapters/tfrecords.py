@@ -12,19 +12,16 @@ from __future__ import annotations
 
 import math
 import os
-import struct
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
 from wtwin_adapters.growing import Position
-from wtwin_adapters.naming import usable
-from wtwin_adapters.tfalike import FEW, SANE_TIME, Form, read_alike
-from wtwin_adapters.tfevents import decode, plugin_of
+from wtwin_adapters.tfalike import FEW, SANE_TIME, read_alike
+from wtwin_adapters.tfevents import decode
+from wtwin_adapters.tfforms import CACHED, LONG_WAY, NOT_WANTED, SHORTEST, Forms
 from wtwin_adapters.tfframes import FOOTER, HEADER, is_sound, record_length
-from wtwin_adapters.wire import fields, float32, float64
+from wtwin_adapters.wire import float32, float64
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Point, Restart
 
@@ -32,35 +29,12 @@ MAX_RECORD = 1 << 24
 """A larger record is passed over without being read, in bytes."""
 _CHUNK = 1 << 18
 _ZEROS = bytes(HEADER)
-_CACHED = 4096
 _MAX_BYTES = 1 << 28
-_SHORTEST = 22
-# A group of records that repeats has at most so many, and is looked for again after so many bytes.
-_LONGEST_GROUP = 16
+# A group of records that repeats is looked for again after so many bytes.
 _LOOK_AGAIN, _LOOK_AGAIN_LATEST = 1 << 9, 1 << 15
 _WORTH_IT = 64
 
 _new = tuple.__new__
-
-# The usual beginnings of a tensor of rank 0, up to its number: field 8 of the value, its length, the
-# data type, an empty shape, and the field and length of the number.
-_TENSORS = {
-    bytes([0x42, 0x0A, 0x08, 1, 0x12, 0, 0x22, 4]): struct.Struct("<f"),
-    bytes([0x42, 0x0A, 0x08, 1, 0x12, 0, 0x2A, 4]): struct.Struct("<f"),
-    bytes([0x42, 0x0E, 0x08, 2, 0x12, 0, 0x22, 8]): struct.Struct("<d"),
-    bytes([0x42, 0x0E, 0x08, 2, 0x12, 0, 0x32, 8]): struct.Struct("<d"),
-}
-
-
-@dataclass(slots=True)
-class _Tag:
-    """A metric as this reading knows it; ``last`` is the step it had last."""
-
-    name: str
-    last: float = -math.inf
-
-
-_NOT_WANTED, _LONG_WAY = _Tag(""), _Tag("")
 
 
 class Reader:
@@ -85,18 +59,9 @@ class Reader:
         self.events = 0
         self._broken = False
         # The present file can't be read on: where a record should begin, there is none.
-        self._names = names
         self._limit = limit
-        self._seen = seen
-        self._others = others
-        self._tags: dict[bytes, _Tag | None] = {}
-        # What stands before a float at the end of a record, and before a number followed by metadata.
-        self._frames: dict[bytes, _Tag] = {}
-        self._heads: dict[bytes, tuple[_Tag, int, Callable[..., tuple[float]]]] = {}
-        self._lengths: dict[bytes, int] = {}
-        self._metadata: dict[bytes, bool] = {}
+        self._forms = Forms(names, seen, others)
         self._look_again = _LOOK_AGAIN
-        self._beside = False
         self._needed = 0
         self._left = _MAX_BYTES
 
@@ -112,14 +77,12 @@ class Reader:
 
     def next_file(self, *, beside: bool) -> None:
         """Get ready for another file; one written ``beside`` the last has steps of its own."""
-        self._forget()
-        self._beside = beside
+        self._forms.forget()
+        self._forms.beside = beside
 
     def keep_seen(self) -> None:
         """Bring ``seen`` up to date."""
-        for tag in self._tags.values():
-            if tag is not None and tag.last > -math.inf:
-                self._seen[tag.name] = tag.last
+        self._forms.keep_seen()
 
     def read(self, _path: str, fd: int, size: int, place: Position) -> None:
         """Read a file on from ``place``, which moves, up to ``size``."""
@@ -153,7 +116,8 @@ class Reader:
 
         One function with the short way inside it: a call a record would halve its speed.
         """
-        lengths, frames, heads, points = self._lengths, self._frames, self._heads, self.points
+        forms, points = self._forms, self.points
+        lengths, frames, heads = forms.lengths, forms.frames, forms.heads
         pos, end, room, events = 0, len(data), self._limit - len(points), 0
         whole = not place.part
         longest = end - HEADER
@@ -181,7 +145,7 @@ class Reader:
                 break
             # The short way: wall time (09), step (10) of up to 28 bits, and up to the end a summary of
             # one value. What stands around its number repeats, so it is looked up as a whole.
-            if length >= _SHORTEST and data[i] == 0x09 and data[i + 9] == 0x10 and whole:
+            if length >= SHORTEST and data[i] == 0x09 and data[i + 9] == 0x10 and whole:
                 step, j, byte = data[i + 10], i + 11, 0
                 if step > 127:
                     byte = data[j]
@@ -195,24 +159,24 @@ class Reader:
                             byte = data[j]
                             j += 1
                             step += (byte << 21) - 2097152
-                tag = _LONG_WAY if byte > 127 else frames.get(data[j : stop - 4])
+                tag = LONG_WAY if byte > 127 else frames.get(data[j : stop - 4])
                 if tag is not None:
                     value = float32(data, stop - 4)[0]
                 elif head := heads.get(data[j : j + 14 + data[j + 5]]):
                     tag, size, unpack = head
                     k = j + 14 + data[j + 5]
                     rest = data[k + size : stop]
-                    if (rest and not self._only_scalars(rest)) or j + 2 + data[j + 1] != stop:
-                        tag = _LONG_WAY
+                    if (rest and not forms.only_scalars(rest)) or j + 2 + data[j + 1] != stop:
+                        tag = LONG_WAY
                     else:
                         value = unpack(data, k)[0]
                 else:
-                    tag, value = self._framed(data, j, stop)
-                if tag is _NOT_WANTED:
+                    tag, value = forms.framed(data, j, stop)
+                if tag is NOT_WANTED:
                     pos = stop + FOOTER
                     events += 1
                     continue
-                if tag is not _LONG_WAY:
+                if tag is not LONG_WAY:
                     at = step + 0.0
                     if at < tag.last and not self._go_back(at, tag.last):
                         break
@@ -239,8 +203,8 @@ class Reader:
     def _take_alike(self, data: bytes, pos: int, room: int) -> tuple[int, int]:
         """Take the groups of records that repeat from ``pos`` on; returns the bytes and the records."""
         self._look_again = min(2 * self._look_again, _LOOK_AGAIN_LATEST)
-        tags, forms = self._group(data, pos)
-        width = sum(tag is not _NOT_WANTED for tag in tags)
+        tags, forms = self._forms.group(data, pos)
+        width = sum(tag is not NOT_WANTED for tag in tags)
         if not forms or room < FEW * width:
             return 0, 0
         alike = read_alike(data, pos, forms, room // width if width else room)
@@ -249,7 +213,7 @@ class Reader:
         block: list[Any] = [None] * (width * alike.count)
         at = 0
         for tag, (steps, values, walls) in zip(tags, alike.columns, strict=True):
-            if tag is _NOT_WANTED:
+            if tag is NOT_WANTED:
                 continue
             if steps[0] < tag.last:
                 return 0, 0
@@ -257,109 +221,18 @@ class Reader:
             block[at::width] = map(_new, repeat(Point), rows)
             at += 1
         for tag, (steps, _, _) in zip(tags, alike.columns, strict=True):
-            if tag is not _NOT_WANTED:
+            if tag is not NOT_WANTED:
                 tag.last = steps[-1]
         self.points += block
         if alike.count * len(forms) >= _WORTH_IT:
             self._look_again = _LOOK_AGAIN
         return alike.count * sum(form.size for form in forms), alike.count * len(forms)
 
-    def _group(self, data: bytes, pos: int) -> tuple[list[_Tag], list[Form]]:
-        """Find the records from ``pos`` on until the first one's tag comes again; none if it doesn't."""
-        tags: list[_Tag] = []
-        forms: list[Form] = []
-        labels: list[bytes] = []
-        while len(forms) < _LONGEST_GROUP:
-            found = self._form(data, pos)
-            if found is None:
-                break
-            tag, label, form = found
-            if labels and label == labels[0]:
-                return tags, forms
-            # A tag may stand in a group once, since its steps are compared within its column.
-            if tag is not _NOT_WANTED and any(tag is other for other in tags):
-                break
-            tags.append(tag)
-            forms.append(form)
-            labels.append(label)
-            pos += form.size
-        return [], []
-
-    def _form(self, data: bytes, pos: int) -> tuple[_Tag, bytes, Form] | None:
-        """Say how the record at ``pos`` lies if it holds one scalar in a form that was met already."""
-        length = self._lengths.get(data[pos : pos + HEADER])
-        i = pos + HEADER
-        if length is None or length < _SHORTEST or i + length + FOOTER > len(data):
-            return None
-        if data[i] != 0x09 or data[i + 9] != 0x10:
-            return None
-        stop, j = i + length, i + 11
-        while data[j - 1] > 127 and j < i + 14:
-            j += 1
-        if data[j - 1] > 127:
-            return None
-        at, double = stop - 4, False
-        label = data[j:at]
-        tag = self._frames.get(label)
-        if tag is None:
-            at = j + 14 + data[j + 5]
-            label = data[j:at]
-            head = self._heads.get(label)
-            if head is None or j + 2 + data[j + 1] != stop:
-                return None
-            tag, size, _ = head
-            rest = data[at + size : stop]
-            if rest and not self._only_scalars(rest):
-                return None
-            double = size == 8
-        return tag, label, Form(length + HEADER + FOOTER, j - i - 10, at - pos, double)
-
-    def _framed(self, data: bytes, start: int, stop: int) -> tuple[_Tag, float]:
-        """Read a summary of one value that was not met in this form yet, and remember its form."""
-        single = (
-            data[start] == 0x2A
-            and data[start + 1] == stop - start - 2
-            and data[start + 2] == 0x0A
-            and data[start + 3] == stop - start - 4
-            and data[start + 4] == 0x0A
-        )
-        k = start + 6 + data[start + 5]
-        if not single or k >= stop:
-            return _LONG_WAY, 0.0
-        label = data[start + 6 : k]
-        tag = self._tag(label) or _NOT_WANTED
-        if k + 5 == stop and data[k] == 0x15:
-            if len(self._frames) >= _CACHED:
-                self._frames.clear()
-            self._frames[data[start : stop - 4]] = tag
-            return tag, float32(data, k + 1)[0]
-        form = _TENSORS.get(data[k : k + 8])
-        if form is None and tag is _NOT_WANTED:
-            return tag, 0.0
-        if form is None or label in self._others or k + 8 + form.size > stop:
-            return _LONG_WAY, 0.0
-        rest = data[k + 8 + form.size : stop]
-        if rest and not self._only_scalars(rest):
-            return _LONG_WAY, 0.0
-        if len(self._heads) >= _CACHED:
-            self._heads.clear()
-        self._heads[data[start : k + 8]] = (tag, form.size, form.unpack_from)
-        return tag, form.unpack_from(data, k + 8)[0]
-
-    def _only_scalars(self, rest: bytes) -> bool:
-        """Whether what follows a number in its value is the metadata of scalars."""
-        known = self._metadata.get(rest)
-        if known is None:
-            if len(self._metadata) >= _CACHED:
-                self._metadata.clear()
-            known = self._metadata[rest] = _is_of_scalars(rest)
-        return known
-
     def _take(self, data: bytes, start: int, stop: int, place: Position, *, last: bool) -> bool:
         """Take a record the long way; False if it must wait."""
-        others = len(self._others)
+        others = len(self._forms.others)
         try:
-            event = decode(data, start, stop, self._wants, self._others)
+            event = decode(data, start, stop, self._forms.wants, self._forms.others)
         except ValueError:
             if not is_sound(data, start, stop):
                 # Over a network the last record may be seen before its bytes are.
@@ -369,12 +242,12 @@ class Reader:
             else:
                 self.skipped["record that is no event"] += 1
             return True
-        if len(self._others) != others:
-            self._heads.clear()
+        if len(self._forms.others) != others:
+            self._forms.heads.clear()
         step = float(event.step)
         if event.starts_session and not self._start_session(step):
             return False
-        values = [(tag, value) for label, value in event.values if (tag := self._tag(label))]
+        values = [(tag, value) for label, value in event.values if (tag := self._forms.tag(label))]
         if not place.part:
             highest = max((tag.last for tag, _ in values), default=-math.inf)
             if step < highest and not self._go_back(step, highest):
@@ -393,7 +266,7 @@ class Reader:
 
     def _start_session(self, step: float) -> bool:
         self.keep_seen()
-        if all(last < step for last in self._seen.values()):
+        if all(last < step for last in self._forms.seen.values()):
             return True
         if self.points or self.restart:
             self.full = True
@@ -410,35 +283,7 @@ class Reader:
 
     def _restart(self, reason: str, step: float) -> None:
         self.restart = Restart(reason, step)
-        self.keep_seen()
-        for name, last in self._seen.items():
-            self._seen[name] = min(last, step)
-        for tag in self._tags.values():
-            if tag is not None:
-                tag.last = min(tag.last, step)
-
-    def _tag(self, label: bytes) -> _Tag | None:
-        if label in self._tags:
-            return self._tags[label]
-        if len(self._tags) >= _CACHED:
-            self._forget()
-        tag = None
-        if self._wants(label):
-            name = label.decode()
-            tag = _Tag(name, -math.inf if self._beside else self._seen.get(name, -math.inf))
-        self._tags[label] = tag
-        return tag
-
-    def _wants(self, label: bytes) -> bool:
-        try:
-            return usable(label.decode(), self._names)
-        except UnicodeDecodeError:
-            return False
-
-    def _forget(self) -> None:
-        self.keep_seen()
-        for cache in (self._tags, self._frames, self._heads):
-            cache.clear()
+        self._forms.rewind(step)
 
     def _length(self, header: bytes) -> int | None:
         """Check a header not met before; None if there is no record yet, or none at all (``broken``)."""
@@ -448,20 +293,8 @@ class Reader:
         if length is None:
             self._broken = True
             return None
-        if len(self._lengths) >= _CACHED:
-            self._lengths.clear()
-        self._lengths[header] = length
+        lengths = self._forms.lengths
+        if len(lengths) >= CACHED:
+            lengths.clear()
+        lengths[header] = length
         return length
-
-
-def _is_of_scalars(metadata: bytes) -> bool:
-    """Whether bytes are the metadata field of a value, naming the plugin for scalars, and no more."""
-    try:
-        found = list(fields(metadata, 0, len(metadata)))
-        return (
-            len(found) == 1
-            and found[0][:2] == (9, 2)
-            and (plugin_of(metadata, *found[0][2:]) in (b"", b"scalars"))
-        )
-    except ValueError:
-        return False

@@ -182,3 +182,12 @@ def darknet(text: str, names: Names) -> Row | None:
     return Row(
         float(found[1]), [("loss", as_number(found[2])), ("lr", as_number(found[4]))], "batch"
     )
+
+
+_CLU = re.compile(r"\w*writer(?:\.py:\d+)?\] \[(\d+)\] (.*)")
+
+
+def clu(text: str, names: Names) -> Row | None:
+    """Read a line of the metric writer of JAX's CLU, which T5X and others use."""
+    found = _CLU.search(text)
+    return Row(float(found[1]), values_in(found[2], names)) if found else None

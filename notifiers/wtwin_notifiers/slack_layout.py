@@ -81,7 +81,7 @@ def together(notifications: Sequence[Notification], *, mention: Sequence[str] = 
     """Lay out alerts that share one message: how many, a line for each, the gravest first."""
     order = list(Severity)
     graded = sorted(notifications, key=lambda n: order.index(n.alert.severity))
-    title = f"{_sign(graded[0])} {len(graded)} alerts"
+    title = f"{_sign(graded[0])} {sum(one.size for one in graded)} alerts"
     lines = [
         f"{_sign(one)} {escape(text.line(one.message.title) or 'wtwin-watch', _LISTED_CHARS)}"
         for one in graded[:_MOST_LISTED]

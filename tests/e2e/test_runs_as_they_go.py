@@ -14,6 +14,8 @@ pytestmark = pytest.mark.e2e
 
 SETTINGS = """
 [alerts]
+group_wait = "0s"
+group_window = "0s"
 stall_after = "3s"
 cooldown = "0s"
 

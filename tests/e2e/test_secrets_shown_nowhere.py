@@ -1,6 +1,7 @@
 """Secrets reach nothing that the program writes, whatever goes wrong with those who know them."""
 
 import base64
+import json
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -30,6 +31,11 @@ SETTINGS = """
 [[source]]
 adapter = "csv"
 path = "{folder}/log.csv"
+
+[[receiver]]
+name = "witness"
+notifier = "webhook"
+url = "{witness}"
 
 [[receiver]]
 name = "refused"
@@ -101,6 +107,7 @@ def test_no_secret_is_in_anything_the_program_emits(program, record_property, gi
         # The token and the addresses are none that the stand-ins know: in the end they are refused for good.
         slack = stack.enter_context(SlackStandIn(message_gap_s=0.0))
         hook = stack.enter_context(WebhookStandIn())
+        witness = stack.enter_context(WebhookStandIn())
         gone = stack.enter_context(WebhookStandIn())
         gone.down()
         slack.faults += FAULTS
@@ -131,7 +138,11 @@ def test_no_secret_is_in_anything_the_program_emits(program, record_property, gi
             (program.folder / "secret-url").write_text(hook_url + "\n")
             program.configure(
                 SETTINGS.format(
-                    folder=program.folder, channel=CHANNEL, api_url=slack.api_url, gone=gone.port
+                    folder=program.folder,
+                    channel=CHANNEL,
+                    api_url=slack.api_url,
+                    gone=gone.port,
+                    witness=witness.hook_url,
                 )
             )
             place, told = [], program.args
@@ -146,19 +157,40 @@ def test_no_secret_is_in_anything_the_program_emits(program, record_property, gi
         failed = "SELECT DISTINCT receiver FROM outbox WHERE error IS NOT NULL ORDER BY receiver"
         assert wait_until(lambda: [name for (name,) in program.rows(failed)] == receivers)
         assert wait_until(lambda: not (slack.faults or hook.faults)), daemon.log
+        if given == "by reference in a settings file":
+            # What is refused for good is reported to those who take it.
+            reports = {"receiver from a file", "receiver slack", "receiver slack hook"}
+            assert witness.wait_for(
+                lambda: reports <= {d.body["data"]["source"] for d in witness.deliveries}, 60
+            ), daemon.log
         texts = emitted(program)
         daemon.stop()
         texts |= emitted(program)
 
+        told_of = [alert for alert in program.alerts() if alert["family"] == "nonfinite"]
+        assert told_of
         for command in (
             ["status", "--state", program.state],
             ["status", "--state", program.state, "--json"],
             ["test-notify", *told],
             ["check", *place, *told],
+            ["outbox", "--state", program.state],
+            ["outbox", "--state", program.state, "--json"],
+            *(["alerts", "show", alert["id"], "--state", program.state] for alert in told_of[:1]),
+            *(
+                ["alerts", "show", alert["id"], "--state", program.state, "--json"]
+                for alert in told_of[:1]
+            ),
         ):
             result = program.command(*command)
             texts[" ".join(command)] = (result.stdout + result.stderr).encode()
-            assert all(receiver in result.stdout + result.stderr for receiver in receivers)
+            assert all(receiver in result.stdout + result.stderr for receiver in receivers), command
+        for command in (["alerts"], ["alerts", "--json"]):
+            result = program.command(*command, "--state", program.state)
+            texts[" ".join(command)] = (result.stdout + result.stderr).encode()
+        for name, stand_in in (("slack", slack), ("hook", hook), ("witness", witness)):
+            bodies = [entry["body"] for entry in stand_in.requests]
+            texts[f"what {name} was sent"] = json.dumps(bodies, ensure_ascii=False).encode()
 
     assert "command line" in texts
     assert "state.db" in texts
@@ -183,3 +215,31 @@ def test_a_secret_on_the_command_line_is_refused_without_being_repeated(program)
         assert process.wait() == 2
         assert "command line" in process.log
         assert not any(secret in process.log + process.out for secret in SECRETS)
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"), [("THE_TOKEN", TOKEN), ("THE_URL", f"http://127.0.0.1:9/{PATH_MARK}?k=v")]
+)
+def test_a_crash_report_quotes_no_secret_though_the_error_does(program, name, secret):
+    program.configure(
+        f"""
+[[receiver]]
+notifier = "slack"
+token = {{ env = "THE_TOKEN" }}
+channel = "{CHANNEL}"
+
+[[receiver]]
+notifier = "webhook"
+url = {{ env = "THE_URL" }}
+"""
+    )
+    program.env |= {"THE_TOKEN": TOKEN, "THE_URL": "http://127.0.0.1:9/x?y", name: secret}
+    program.env["WTWIN_WATCH_DEBUG"] = "1"
+    program.args += ["--csv", str(program.folder / "*.csv")]
+
+    daemon = program.start(fault=f"crash:{name}")
+
+    assert daemon.wait() == 70
+    assert "Traceback" in daemon.log
+    assert "RuntimeError: no answer to (hidden)" in daemon.log
+    assert not any(mark in daemon.log + daemon.out for mark in SECRETS)

@@ -8,7 +8,12 @@ from wtwin_watch.errors import SettingsError
 from wtwin_watch.settings import Flags, Settings, load_settings
 
 EXAMPLE = (Path(__file__).parents[2] / "config" / "example.toml").read_text().splitlines()
-LINES = [line for line in EXAMPLE if line and not line.startswith("#")]
+ROUTED = [
+    *("[[route]]", 'match = "run=~x severity>=info"', 'receivers = ["team"]', "continue = true"),
+    *("[[digest]]", 'receiver = "team"', 'at = "09:00"', 'timezone = "Europe/Berlin"'),
+    *('every = "week"', 'weekday = "friday"', 'severity = "info"', "group = false"),
+]
+LINES = [*(line for line in EXAMPLE if line and not line.startswith("#")), *ROUTED]
 PIECES = [
     *("=", "[", "]", "[[", "]]", "{", "}", '"', '"""', "'", ",", ".", "#", "\\", "\n", "\r", "\0"),
     *("1e999", "nan", "-1", "true", "1979-05-27", "[[source]]", "x.y.z = 1", "\u2028", "é"),

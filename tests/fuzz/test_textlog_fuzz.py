@@ -64,7 +64,16 @@ SCRAPS = st.sampled_from(
 BYTES = st.one_of(st.binary(max_size=300), st.lists(SCRAPS, max_size=60).map(b"".join))
 KINDS = (
     *("Megatron-LM", "modded-nanogpt", "nanoGPT", "llm.c", "fairseq", "MLPerf", "Hugging Face"),
-    *("progress bar", "key=value"),
+    *(
+        "progress bar",
+        "key=value",
+        "ESPnet",
+        "Marian",
+        "OpenNMT",
+        "darknet",
+        "CLU",
+        "steps with blocks",
+    ),
 )
 
 

@@ -8,7 +8,9 @@ import pytest
 
 from tests.support.faulty_http import Answer, Fault, StandIn
 from wtwin_adapters import mlflow_http
-from wtwin_adapters.mlflow_server import MlflowSource, quiet_looks, way_of
+from wtwin_adapters.mlflow_seen import quiet_looks
+from wtwin_adapters.mlflow_server import MlflowSource
+from wtwin_adapters.mlflow_ways import way_of
 from wtwin_watch.errors import SourceError
 from wtwin_watch.model import RunKey
 from wtwin_watch.testing import points_of, read_on
@@ -27,7 +29,6 @@ class OldServer(StandIn):
         self.count = count
         self.pages = pages
         self.stuck = False
-        self.token = ""
         self.headers: list[dict[str, str]] = []
 
     def answer(self, request):
@@ -64,6 +65,30 @@ class OldServer(StandIn):
 
     def _row(self, number):
         return {"key": "loss", "value": number / 2, "timestamp": AT + number, "step": number}
+
+
+class ShiftingServer(OldServer):
+    """Its list of runs is cut into pages by their number; one begins earlier while it is being listed."""
+
+    def __init__(self):
+        super().__init__("3.6.0", 1)
+        self.names = ["b", "c", "d"]
+
+    def answer(self, request):
+        if not request.path.endswith("runs/search"):
+            return super().answer(request)
+        begin = int(request.json().get("page_token", "0"))
+        page = {
+            "runs": [self._named(name) for name in self.names[begin : begin + 2]],
+            "next_page_token": str(begin + 2) if begin + 2 < len(self.names) else "",
+        }
+        if "a" not in self.names:
+            self.names.insert(0, "a")
+        return Answer(body=json.dumps(page).encode())
+
+    def _named(self, name):
+        run = self._run()
+        return {**run, "info": {**run["info"], "run_id": name}}
 
 
 def source(server, **options):
@@ -152,6 +177,23 @@ def test_a_server_that_fails_is_an_error_that_says_how(fault, said, monkeypatch)
         watched.close()
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("experiments/search", '{"experiments": [1]}'),
+        ("runs/search", '{"runs": [{"info": {}}]}'),
+        ("runs/search", '{"runs": 7}'),
+    ],
+)
+def test_an_answer_of_an_unknown_form_is_an_error_that_says_to_check_the_uri(path, body):
+    with OldServer("3.6.0", 10) as server:
+        watched = source(server)
+        server.faults.append(Fault(status=200, body=body, path=path))
+        with pytest.raises(SourceError, match=f"{path} has an unknown form; check uri"):
+            watched.runs()
+        watched.close()
+
+
 def test_a_server_that_is_down_is_told_at_once_and_read_when_it_is_up_again():
     with OldServer("3.6.0", 10) as server:
         watched = source(server)
@@ -231,6 +273,18 @@ def test_a_certificate_that_is_not_there_is_an_error_that_names_the_variable(nam
 def test_a_uri_that_names_no_server_is_a_mistake_that_says_what_to_do(uri, said):
     with pytest.raises(ValueError, match=said):
         MlflowSource.Options(uri=uri)
+
+
+def test_a_run_that_begins_while_pages_are_read_makes_no_other_come_twice_or_be_left_out():
+    with ShiftingServer() as server:
+        watched = source(server)
+        first = [run.key.run for run in watched.runs()]
+        second = [run.key.run for run in watched.runs()]
+        watched.close()
+
+    assert sorted(first) in (["a", "b", "c", "d"], ["b", "c", "d"])
+    assert len(first) == len(set(first))
+    assert second == ["a", "b", "c", "d"]
 
 
 def test_databricks_is_read_by_the_tokens_it_gives(monkeypatch):

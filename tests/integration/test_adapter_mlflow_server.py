@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.mlflow_fixtures import everything, only, steps_of
 from tests.support.mlflow_server import NOW_MS
-from wtwin_adapters import mlflow_server
+from wtwin_adapters import mlflow_search
 from wtwin_adapters.mlflow_server import MlflowSource
 from wtwin_watch.errors import SourceError
 from wtwin_watch.model import Point, Run, RunKey, RunStatus
@@ -142,7 +142,7 @@ def test_a_filter_in_mlflows_language_chooses_runs(mlflow_here):
 
 
 def test_a_page_of_runs_may_be_followed_by_others(mlflow_here, monkeypatch):
-    monkeypatch.setattr(mlflow_server, "PAGE", 2)
+    monkeypatch.setattr(mlflow_search, "PAGE", 2)
     runs = [mlflow_here.run() for _ in range(5)]
 
     assert [found.key.run for found in mlflow_here.source().runs()] == runs

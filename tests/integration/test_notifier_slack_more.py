@@ -11,6 +11,7 @@ from tests.support.slack_standin import CHANNEL, TOKEN, SlackStandIn
 from wtwin_notifiers.slack import SlackNotifier, SlackOptions
 from wtwin_watch.errors import DeliveryError
 from wtwin_watch.model import Event, Severity
+from wtwin_watch.notify.outbox import MOST_TOGETHER
 
 pytestmark = pytest.mark.integration
 
@@ -91,6 +92,26 @@ def test_many_alerts_are_one_message_with_the_gravest_first(slack, count):
     assert message.pings == ["<!here>"]
     payload = message.body["metadata"]["event_payload"]
     assert payload["keys"] == [one.id for one in given]
+
+
+def test_each_of_as_many_alerts_as_share_a_message_is_named_in_it(slack):
+    given = [
+        graded(Severity.WARNING, id=f"ntf_{i}", name=f"run {i} of {MOST_TOGETHER}")
+        for i in range(MOST_TOGETHER)
+    ]
+
+    notifier_for(slack).send_together(given)
+
+    [message] = slack.messages
+    assert all(f"(run {i} of {MOST_TOGETHER})" in message for i in range(MOST_TOGETHER))
+
+
+def test_a_notification_that_stands_for_several_alerts_counts_as_many(slack):
+    given = many(12)
+
+    notifier_for(slack).send_together([replace(given[0], size=5), *given[1:]])
+
+    assert slack.titles == ["🟠 16 alerts"]
 
 
 def test_what_becomes_of_alerts_that_share_a_message_is_told_in_its_thread(slack):

@@ -12,7 +12,8 @@ Faults that end the process as SIGKILL does, each at one moment on a point's way
 ``after-mark:EVENT``     it is marked as sent
 
 Faults of the surroundings: ``hang-fetch`` (no fetch returns), ``block-engine`` (judging a point never ends),
-``no-file-events`` (the machine has no more inotify instances).
+``no-file-events`` (the machine has no more inotify instances), ``crash:NAME`` (the engine fails with an error
+that quotes the environment variable of that name).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any
 
 from wtwin_watch import cli, daemon
 from wtwin_watch.ingest import events
+from wtwin_watch.ingest.engine import Engine
 from wtwin_watch.model import Notification, Point
 from wtwin_watch.monitor.run import RunMonitor
 from wtwin_watch.store import Checkpoint, OutboxEntry, Store, writing
@@ -162,6 +164,13 @@ def _no_file_events(_: str) -> None:
     _wrap(events.Observer, "start", lambda _: refuse)
 
 
+def _crash(name: str) -> None:
+    def failing(*_: Any) -> None:
+        raise RuntimeError(f"no answer to {os.environ[name]}")
+
+    _wrap(Engine, "turn", lambda _: failing)
+
+
 FAULTS = {
     "after-fetch": _after_fetch,
     "before-commit": _before_commit,
@@ -172,6 +181,7 @@ FAULTS = {
     "hang-fetch": _hang_fetch,
     "block-engine": _block_engine,
     "no-file-events": _no_file_events,
+    "crash": _crash,
 }
 
 

@@ -137,7 +137,7 @@ class StandIn(ABC):
         self._ended.set()
         self.down()
 
-    def wait_for(self, condition: Callable[[], bool], timeout_s: float = 10.0) -> bool:
+    def wait_for(self, condition: Callable[[], bool], timeout_s: float = 60.0) -> bool:
         """Wait until ``condition`` holds; it is looked at after every request."""
         with self._changed:
             return self._changed.wait_for(condition, timeout_s)

@@ -138,6 +138,8 @@ class World:
     def kill(self):
         """Leave without saving anything, as a killed process does."""
         self.store.close()
+        for poller in self.engine._pollers.values():
+            poller.workers.close()
 
     def restart(self, **changes):
         """End in order, and start again."""

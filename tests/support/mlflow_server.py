@@ -182,9 +182,11 @@ class MlflowJob:
 
 
 @contextmanager
-def server_and_job(folder: Path) -> Iterator[tuple[MlflowServer, MlflowJob]]:
+def server_and_job(
+    folder: Path, program: str = sys.executable
+) -> Iterator[tuple[MlflowServer, MlflowJob]]:
     """A server, and a job that logs to it."""
-    with MlflowServer(folder) as server, MlflowJob(server.uri, folder) as job:
+    with MlflowServer(folder, program) as server, MlflowJob(server.uri, folder) as job:
         yield server, job
 
 

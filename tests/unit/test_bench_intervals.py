@@ -1,6 +1,12 @@
 import pytest
 
-from benchmarks.intervals import bootstrap, poisson_interval, rate_interval, share_interval
+from benchmarks.intervals import (
+    bootstrap,
+    mean_interval,
+    poisson_interval,
+    rate_interval,
+    share_interval,
+)
 from benchmarks.report import Measure
 
 
@@ -11,6 +17,15 @@ from benchmarks.report import Measure
 )
 def test_the_interval_of_a_count_is_that_of_the_tables(count, low, high):
     assert poisson_interval(count) == pytest.approx((low, high), abs=1e-3)
+
+
+def test_the_interval_of_a_mean_is_student_s():
+    # Mean 210.75, sd 12.12 of four, so 210.75 ± 3.182 · 12.12 / 2.
+    assert mean_interval([203.0, 198.0, 219.0, 223.0]) == pytest.approx((191.47, 230.03), abs=0.01)
+
+
+def test_one_value_says_nothing_of_a_mean():
+    assert mean_interval([5.0]) == (float("-inf"), float("inf"))
 
 
 def test_a_rate_of_no_points_says_nothing():

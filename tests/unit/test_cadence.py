@@ -122,6 +122,16 @@ def test_pauses_are_learnt_from_the_times_in_a_history_but_not_a_night_off():
     assert cadence.longest_pause_s == 300.0
 
 
+def test_a_run_whose_history_tells_a_thousand_times_is_given_no_more_than_others():
+    cadence = Cadence()
+    cadence.recall([60.0 * n for n in range(LEARNT_AFTER + 1)])
+    cadence.begin(0.0)
+    for n in range(1, 4):
+        cadence.came(60.0 * n, 2.0, 1)
+
+    assert cadence.patience_s(100.0, 2.0) == pytest.approx(240.0)
+
+
 @given(st.lists(st.tuples(st.floats(0.0, 500.0), st.integers(0, 50)), max_size=60))
 def test_a_cadence_that_was_stored_goes_on_as_the_one_that_was_not(events):
     one, moment, interval_s = Cadence(), 0.0, 10.0

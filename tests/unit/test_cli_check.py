@@ -37,7 +37,7 @@ def test_right_settings_are_shown_with_what_is_watched_and_who_is_told(
     assert (done.code, done.err) == (0, "")
     assert f"settings: {config}" in done.out
     assert "  toy  toy  every 5s  1 run now" in done.out
-    assert "  webhook  webhook  webhook at http://127.0.0.1:9" in done.out
+    assert "  webhook  webhook  webhook at http://127.0.0.1:9  from warning on\n" in done.out
 
 
 @pytest.mark.usefixtures("toy_adapter")
@@ -69,12 +69,29 @@ def test_right_settings_are_shown_to_a_program(
                 "notifier": "webhook",
                 "from": f"{config}:7",
                 "goes_to": "webhook at http://127.0.0.1:9",
+                "severity": "warning",
             }
         ],
+        "digests": [],
         "notes": [],
         "mistakes": [],
     }
     assert not (tmp_path / "here.db").exists()
+
+
+@pytest.mark.usefixtures("toy_adapter")
+def test_digests_are_shown_with_when_they_come(wtwin_watch: CommandLine, config: Path):
+    daily = '[[digest]]\nreceiver = "webhook"\n'
+    weekly = daily + 'every = "week"\nweekday = "friday"\ntimezone = "Europe/Berlin"\n'
+    config.write_text(CONFIG + daily + weekly)
+
+    done = wtwin_watch("check", "--config", config)
+
+    assert (
+        "digests:\n"
+        "  webhook  every day at 09:00 UTC\n"
+        "  webhook  on Fridays at 09:00 Europe/Berlin\n"
+    ) in done.out
 
 
 @pytest.mark.usefixtures("toy_adapter")

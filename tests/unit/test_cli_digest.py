@@ -40,7 +40,10 @@ def test_a_digest_for_a_program_has_the_facts(wtwin_watch, state_path, store):
     told = wtwin_watch("digest", "--json", "--state", state_path).json
 
     assert told["to"] - told["from"] == 86_400
-    assert [(alert["id"], alert["name"]) for alert in told["alerts"]] == [("alert-1", "a")]
+    assert [(alert["id"], alert["name"], alert["untold"]) for alert in told["alerts"]] == [
+        ("alert-1", "a", None)
+    ]
+    assert told["false_alarms_expected"] is None
     assert (told["runs"], told["new_runs"], told["not_told"], told["sources_down"]) == (
         1,
         0,

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.records import make_alert
+from tests.support.records import DRIFT, make_alert
+from wtwin_watch.alerting.budget import WEEK_S, Budget
 from wtwin_watch.alerting.telling import Choice
 from wtwin_watch.model import Acknowledgement, AlertState, Family, Run, RunKey, Severity
 from wtwin_watch.notify.digest import MOST_LINES, compose, lasting
@@ -29,11 +30,9 @@ def alert(id_, begun_h, ended_h=None, *, run="a", outcome="the loss is back", **
     return replace(made, state=AlertState.RESOLVED, resolved_at=ended, outcome=outcome)
 
 
-def digest(*alerts, expected=None, **facts):
+def digest(*alerts, **facts):
     found = tuple((one, one.run.run or one.run.source) for one in alerts)
-    return compose(
-        Facts(START, END, found, **{"runs": 12, "new_runs": 3, **facts}), expected=expected
-    )
+    return compose(Facts(START, END, found, **{"runs": 12, "new_runs": 3, **facts}))
 
 
 def test_a_calm_day_is_said_to_be_one():
@@ -115,15 +114,28 @@ def test_sources_are_named_with_how_long_they_could_not_be_read():
     )
 
 
-def test_how_the_budget_was_kept_is_said_where_it_is_known():
+def test_how_the_budget_was_kept_is_said_where_there_is_one():
+    # A false alarm a week is told of, so one in seven days' time; the day has 86,400 points.
+    budget = Budget(allowed=1 / WEEK_S, points=1.0, runs=10, far=1e5)
+    rise = replace(DRIFT, strength=14.0)
     words = digest(
-        alert("1", 2, 3),
-        alert("2", 2, 3, run="b", family=Family.STATE, kind="failed"),
-        expected=0.1428,
+        alert("1", 2, 3, detection=rise),
+        alert("2", 2, 3, detection=rise, run="b"),
+        alert("3", 2, 3, run="c", family=Family.STATE, kind="failed"),
+        budget=budget,
+        untold={"2": Choice.WEAK},
     )
 
-    assert dict(words.facts)["Budget"] == "1 alert about losses; 0.14 false ones were expected"
+    assert dict(words.facts)["Budget"] == "1 alert told of a rise; chance alone brings 0.14"
     assert "Budget" not in dict(digest().facts)
+
+
+def test_an_alert_that_nobody_was_told_of_says_so():
+    words = digest(alert("1", 2, 3), untold={"1": Choice.SILENCED})
+
+    assert words.summary == (
+        "warning: loss drifts up (a), told to nobody (silenced), 1h, the loss is back"
+    )
 
 
 def test_a_bad_day_is_cut_to_what_a_message_holds():
@@ -132,7 +144,13 @@ def test_a_bad_day_is_cut_to_what_a_message_holds():
     lines = words.summary.splitlines()
     assert len(lines) == MOST_LINES + 1
     assert lines[-1] == "… and 85 more; 'wtwin-watch alerts' lists them"
-    assert all(len(line) <= 120 for line in lines)
+    assert lines[0] == f"warning: loss drifts up ({'r' * 49}…), 1h, the loss is back"
+
+
+def test_a_long_story_is_cut():
+    [line] = digest(alert("1", 1, 2, outcome="x" * 500)).summary.splitlines()
+
+    assert (len(line), line[-1]) == (120, "…")
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,23 @@ def test_alerts_of_which_people_were_not_told_are_counted_once_a_reason(store, s
     assert facts(store).held == {Choice.SILENCED: 2, Choice.BELOW: 1, Choice.BRIEF: 1}
 
 
+def test_alerts_that_nobody_was_told_of_are_known_with_the_last_reason(store, state_path):
+    for alert_id in ("1", "2", "3", "4"):
+        tell(store, fired(alert_id, MIDNIGHT - 500))
+    for alert_id, choice in [
+        ("1", Choice.SILENCED),
+        ("1", Choice.INHIBITED),
+        ("2", Choice.SILENCED),
+        ("2", Choice.RELEASED),
+        ("2", Choice.TOLD),
+        ("3", Choice.BELOW),
+        ("3", Choice.GROUPED),
+    ]:
+        decide(state_path, alert_id, choice, MIDNIGHT - 400)
+
+    assert facts(store).untold == {"1": Choice.INHIBITED}
+
+
 def test_sources_that_cannot_be_read_are_named(store):
     store.save_source(SourceRecord("logs", "csv", seen_at=1.0))
     store.save_source(SourceRecord("wandb", "wandb", error="no route", down_since=5.0))

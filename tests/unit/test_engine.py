@@ -97,6 +97,37 @@ def test_a_run_already_old_at_first_sight_pages_nobody(world):
     assert world.outbox() == []
 
 
+def test_a_first_row_that_is_no_number_is_told_after_a_minute_without_a_second(world):
+    world.source.log("a", NAN[:1])
+    world.settle()
+    world.pass_time(50.0)
+    assert world.outbox() == []
+
+    world.pass_time(20.0)
+
+    assert world.outbox() == [("firing", "a", "nonfinite")]
+
+
+def test_a_first_row_that_is_no_number_and_already_old_pages_nobody(world):
+    world.source.log("a", NAN[:1])
+    world.source.last_activity["a"] = world.clock.now - 4000
+
+    world.settle()
+    world.pass_time(200.0)
+
+    assert world.outbox() == []
+    (record,) = world.store.run_records("memory")
+    assert record.points == 1
+
+
+def test_of_a_first_row_that_is_a_number_nothing_is_said(world):
+    world.source.log("a", HEALTHY[:1])
+    world.settle()
+    world.pass_time(200.0)
+
+    assert world.outbox() == []
+
+
 def test_a_long_history_is_read_in_pieces_and_stays_quiet_to_its_end(world, monkeypatch):
     monkeypatch.setattr(poller_module, "FETCH_LIMIT", 10)
     world.source.log("a", HEALTHY + NAN + RECOVERED)

@@ -8,6 +8,7 @@ import pytest
 from wtwin_watch.alerting import lifecycle
 from wtwin_watch.alerting.lifecycle import Policy, Reason
 from wtwin_watch.model import (
+    Acknowledgement,
     AlertState,
     Detection,
     Event,
@@ -227,3 +228,85 @@ def test_an_alert_survives_being_stored(family):
     stored = codec.load_alert(codec.dump_record(alert))
 
     assert repr(stored) == repr(alert)
+
+
+# -- acknowledged ----------------------------------------------------------------------------------
+
+SEEN = Acknowledgement("ada", NOW + 1.0, comment="on it")
+
+
+def seen(world, alert_id, acknowledgement=SEEN):
+    world._note(lifecycle.acknowledge(world.alerts, alert_id, acknowledgement, world.now))
+
+
+def test_an_acknowledgement_changes_nothing_else_and_is_told():
+    world = World()
+    world.see(DRIFT)
+    before = world.alerts[Family.LOSS]
+
+    seen(world, "alert-1")
+
+    assert world.alerts[Family.LOSS] == replace(before, acknowledged=SEEN)
+    assert world.told == [(Event.FIRING, "alert-1"), (Event.ACKNOWLEDGED, "alert-1")]
+    assert world.reasons[-1] is Reason.ACKNOWLEDGED
+
+
+def test_the_same_acknowledgement_twice_is_one():
+    world = World()
+    world.see(DRIFT)
+    seen(world, "alert-1")
+    seen(world, "alert-1")
+
+    assert world.reasons.count(Reason.ACKNOWLEDGED) == 1
+
+
+def test_an_acknowledgement_stays_with_an_alert_that_becomes_graver_and_ends_with_it():
+    world = World()
+    world.see(DRIFT)
+    seen(world, "alert-1")
+    world.see(DIVERGES)
+    assert world.alerts[Family.LOSS].acknowledged == SEEN
+
+    world.see(DRIFT_ENDS)
+    world.see(DRIFT)
+
+    assert world.alerts[Family.LOSS].id == "alert-2"
+    assert world.alerts[Family.LOSS].acknowledged is None
+
+
+def test_a_pending_alert_can_be_acknowledged_but_nobody_hears_of_that():
+    world = World(Policy(for_s=60.0, cooldown_s=0.0))
+    world.see(DRIFT)
+    seen(world, "alert-1")
+    assert world.told == []
+
+    world.wait(60.0)
+
+    assert world.told == [(Event.FIRING, "alert-1")]
+    assert world.alerts[Family.LOSS].acknowledged == SEEN
+
+
+@pytest.mark.parametrize("quiet", [True, False], ids=["history", "over"])
+def test_what_nobody_is_told_of_any_more_cannot_be_acknowledged(quiet):
+    world = World()
+    world.see(DRIFT, quiet=quiet)
+    if not quiet:
+        world.see(DRIFT_ENDS)
+    before = dict(world.alerts)
+
+    seen(world, "alert-1")
+    seen(world, "alert-9")
+
+    assert world.alerts == before
+    assert Reason.ACKNOWLEDGED not in world.reasons
+
+
+def test_an_acknowledgement_that_is_taken_back_is_told_as_well():
+    world = World()
+    world.see(DRIFT)
+    seen(world, "alert-1")
+    seen(world, "alert-1", None)
+
+    assert world.alerts[Family.LOSS].acknowledged is None
+    assert world.reasons[-1] is Reason.UNACKNOWLEDGED
+    assert [event for event, _ in world.told][-2:] == [Event.ACKNOWLEDGED, Event.ACKNOWLEDGED]

@@ -311,3 +311,26 @@ def test_a_state_of_the_first_form_is_none_of_the_trend_detector():
     stored = json.loads((STORED / "run_monitor_1_classic.json").read_text())
     with pytest.raises(SnapshotError, match="detector 'classic'"):
         RunMonitor.restore(stored, Names(), TrendOptions())
+
+
+@pytest.mark.parametrize(
+    ("held", "roles", "told"),
+    [
+        ([], {}, []),
+        ([Point("loss", 1.0, 2.5)], {}, []),
+        ([Point("loss", 1.0, math.nan), Point("train/loss", 1.0, 2.5)], {}, []),
+        ([Point("loss", 1.0, math.nan)], {Role.LOSS: "loss"}, ["nonfinite"]),
+        (
+            [Point("loss", 1.0, math.inf), Point("train/loss", 1.0, math.nan)],
+            {Role.LOSS: "train/loss"},
+            ["nonfinite"],
+        ),
+    ],
+)
+def test_a_row_that_stays_alone_is_judged_only_where_it_holds_no_number(held, roles, told):
+    monitor = RunMonitor()
+    assert monitor.feed(held) == []
+
+    assert [found.kind for found in monitor.settle()] == told
+    assert monitor.roles == roles
+    assert monitor.settle() == []

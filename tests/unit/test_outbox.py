@@ -13,7 +13,7 @@ from tests.support.records import make_alert, make_checkpoint, make_entry
 from wtwin_watch.clock import SystemClock
 from wtwin_watch.errors import DeliveryError
 from wtwin_watch.model import AlertState, Event, Family, Receipt, Run, RunKey
-from wtwin_watch.notify.outbox import DAY_S, OUTAGE, Deliverer, Retry, after_failure
+from wtwin_watch.notify.outbox import DAY_S, MOST_TOGETHER, OUTAGE, Deliverer, Retry, after_failure
 from wtwin_watch.store import Store, database, read_status
 
 
@@ -406,6 +406,17 @@ def test_alerts_that_wait_in_a_crowd_are_told_in_one_message(store, deliver):
     deliverer.wake()
     receiver.wait_for(5)
     assert receiver.tries[0].previous == {"shared": True}
+
+
+def test_a_crowd_that_is_too_large_for_one_message_is_told_in_several(store, deliver):
+    names = [f"{i:02}" for i in range(MOST_TOGETHER + 5)]
+    owe(store, *firing(*names))
+    receiver = Slow()
+
+    deliver(receiver)
+    receiver.wait_for(len(names))
+
+    assert receiver.together == [names[:MOST_TOGETHER], names[MOST_TOGETHER:]]
 
 
 def test_few_alerts_and_other_events_are_told_one_by_one(store, deliver):

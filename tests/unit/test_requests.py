@@ -10,6 +10,7 @@ from tests.support.memory import World
 from wtwin_watch.errors import StoreError
 from wtwin_watch.model import AlertState, Event, Family, RunKey
 from wtwin_watch.monitor.options import TrendOptions
+from wtwin_watch.notify.refusals import Refusals
 from wtwin_watch.store import Verb, requests
 from wtwin_watch.store.history import read_story
 
@@ -176,6 +177,15 @@ def test_a_request_about_an_alert_that_has_ended_meanwhile_is_refused(world, nan
 
     answer = requests.answers(world.url.database, [asked])[asked.seq]
     assert (answer.outcome, answer.refused) == ("the alert is over", True)
+
+
+def test_a_request_about_the_alert_of_a_receiver_is_refused_since_it_is_not_repeated(world):
+    Refusals(world.store, world.clock, ["slack"], told=lambda: None).parked("slack", "no channel")
+
+    answer = world.ask(Verb.ACKNOWLEDGE, world.store.open_alerts(Family.RECEIVER)[0].id)
+
+    assert answer.refused
+    assert answer.outcome.startswith("an alert about a receiver isn't repeated")
 
 
 def test_a_request_about_a_source_that_is_not_watched_any_more_is_refused(world, nan):

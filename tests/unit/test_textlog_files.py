@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import pytest
 
@@ -64,6 +65,46 @@ def test_a_log_without_a_loss_a_step_is_refused_once_it_has_come_to_rest(tmp_pat
 
     with pytest.raises(SourceError, match=r"no line has both a step and a loss.*option pattern"):
         logs.fetch(run, None, 100)
+
+
+def test_a_log_that_grows_without_a_loss_is_refused_after_half_an_hour(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text("compiling\n")
+    clock = ManualClock(log.stat().st_mtime)
+    logs = source(log, clock)
+    (run,) = logs.runs()
+    cursor = read_on(logs, run)[-1].cursor
+
+    for _ in range(3):
+        clock.now += 599.0
+        with log.open("a") as file:
+            file.write("still compiling\n")
+        os.utime(log, (clock.now, clock.now))
+        batch = read_on(logs, run, cursor)[-1]
+        cursor = json.loads(json.dumps(batch.cursor))
+        assert batch.position == "no loss yet"
+    clock.now += 3.0
+    with pytest.raises(SourceError, match=r"no line has both a step and a loss"):
+        logs.fetch(run, cursor, 100)
+    with log.open("a") as file:
+        file.write("iter 0: loss 4.25, time 9ms\n")
+
+    assert losses(read_on(logs, run, cursor), "loss") == [(0, 4.25)]
+
+
+def test_a_log_begun_anew_is_given_its_own_half_hour(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text("compiling\n")
+    clock = ManualClock(log.stat().st_mtime)
+    logs = source(log, clock)
+    (run,) = logs.runs()
+    cursor = read_on(logs, run)[-1].cursor
+    clock.now += 3600.0
+    (tmp_path / "next").write_text("compiling\n")
+    os.utime(tmp_path / "next", (clock.now, clock.now))
+    (tmp_path / "next").rename(log)
+
+    assert read_on(logs, run, cursor)[-1].position == "no loss yet"
 
 
 def test_a_log_of_validation_alone_is_refused_but_by_name(tmp_path):

@@ -289,6 +289,21 @@ LINES = [
         {"loss": 80.25, "grad_norm": 5.5},
     ),
     (
+        "key=value",
+        "| epoch   2 |   200/ 2983 batches | lr 20.00 | ms/batch 5.96 | loss  6.50 | ppl   665.1",
+        "batch",
+        6166,
+        {"lr": 20, "loss": 6.5},
+    ),
+    (
+        "CLU",
+        "I0101 10:00:00.123456 140 logging_writer.py:48] [100] learning_rate=0.001, steps_per_sec=3.5,"
+        " train_loss=2.25",
+        "step",
+        100,
+        {"learning_rate": 1e-3, "steps_per_sec": 3.5, "train_loss": 2.25},
+    ),
+    (
         "Marian",
         "[2020-01-01 10:00:00] Ep. 1 : Up. 1000 : Sen. 10,000 : Cost 9.75 * 1,000 after 2,000 : Time 100.1s :"
         " 20000.1 words/s : gNorm 0.5 : L.r. 3.0000e-05",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 DAY, WEEK = "day", "week"
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _LENGTHS = {DAY: timedelta(days=1), WEEK: timedelta(days=7)}
 
 
@@ -17,6 +18,10 @@ class Schedule:
     at: time = time(9)
     zone: tzinfo = UTC
     weekday: int = 0
+
+    def __str__(self) -> str:
+        day = f"on {WEEKDAYS[self.weekday]}s" if self.every == WEEK else "every day"
+        return f"{day} at {self.at:%H:%M} {self.zone}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,7 @@ def _result(settings: Settings, sources: list[dict[str, Any]]) -> dict[str, Any]
                 "notifier": receiver.notifier,
                 "from": receiver.origin,
                 "goes_to": notifier.describe(),
+                "severity": receiver.recipient.least.value,
             }
         )
         notifier.close()
@@ -130,6 +131,10 @@ def _result(settings: Settings, sources: list[dict[str, Any]]) -> dict[str, Any]
         "state": database.shown(database.database_url(settings.state)),
         "sources": sources,
         "receivers": receivers,
+        "digests": [
+            {"receiver": digest.receiver, "when": str(digest.schedule)}
+            for digest in settings.digests
+        ],
         "notes": [
             *settings.notes,
             *([] if budget is None else [str(budget)]),
@@ -160,6 +165,15 @@ def _shown(result: dict[str, Any]) -> list[str]:
         for source in result["sources"]
     )
     lines += ["", "told:"]
-    lines += table((r["name"], r["notifier"], r["goes_to"]) for r in result["receivers"])
+    lines += table(
+        (r["name"], r["notifier"], r["goes_to"], _from(r["severity"])) for r in result["receivers"]
+    )
+    if result["digests"]:
+        lines += ["", "digests:", *table((d["receiver"], d["when"]) for d in result["digests"])]
     notes = [f"note: {one_line(note)}" for note in result["notes"]]
     return [*lines, "", *notes] if notes else lines
+
+
+def _from(severity: str) -> str:
+    """What a receiver hears of; nothing is said of one that hears of everything."""
+    return "" if severity == "info" else f"from {severity} on"

@@ -14,6 +14,7 @@ from wtwin_watch.cli.options import json_option, place_options
 from wtwin_watch.cli.output import one_line, print_json, table
 
 if TYPE_CHECKING:
+    from wtwin_watch.alerting.telling import Choice
     from wtwin_watch.settings import Flags
     from wtwin_watch.store.digest import Facts
 
@@ -56,12 +57,22 @@ def command(flags: Flags, period: str, as_json: bool) -> int:
 
 
 def _plain(facts: Facts) -> dict[str, Any]:
+    from wtwin_watch.notify.digest import expected
+
     return {
         "from": facts.start,
         "to": facts.end,
-        "alerts": [{**asdict(alert), "name": name} for alert, name in facts.alerts],
-        "not_told": {choice.name.lower(): count for choice, count in facts.held.items()},
+        "alerts": [
+            {**asdict(alert), "name": name, "untold": _word(facts.untold.get(alert.id))}
+            for alert, name in facts.alerts
+        ],
+        "not_told": {_word(choice): count for choice, count in facts.held.items()},
         "runs": facts.runs,
         "new_runs": facts.new_runs,
         "sources_down": list(facts.down),
+        "false_alarms_expected": expected(facts),
     }
+
+
+def _word(choice: Choice | None) -> str | None:
+    return None if choice is None else choice.name.lower()

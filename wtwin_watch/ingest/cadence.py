@@ -8,10 +8,11 @@ A run is judged once its steps were seen to come three times. It is stalled when
 
     max(stall_after, 4 x the longest pause seen)
 
-and, until a thousand steps were watched, for no less than 22 mean step times more than the longest pause:
-it may have evaluations and checkpoints that nobody has seen yet. Looks are some time apart, so it is told
-at the last look that is still in time. The longest pause is that of the latest 20,000 to 40,000 steps;
-what lies before a rewind is no pause but a stop.
+and, until a thousand steps were watched or read with their times, for no less than 22 mean step times more
+than the longest pause: it may have evaluations and checkpoints that nobody has seen yet. (A hang and a first
+evaluation look alike until the latter ends: what is told sooner would sometimes be false.) Looks are some
+time apart, so it is told at the last look that is still in time. The longest pause is that of the latest
+20,000 to 40,000 steps; what lies before a rewind is no pause but a stop.
 
 Simulated (``python -m benchmarks.sources``): no false stall in 1,000 run-hours with evaluation and checkpoint
 pauses of up to 20 step times.
@@ -45,7 +46,7 @@ class Cadence:
     """How the steps of one run come. ``idle_s`` is for how long none came, as far as anybody looked."""
 
     steps: int = 0
-    """Seen to come, while watched."""
+    """Whose pauses are known: seen to come, or logged with their times before."""
     arrivals: int = 0
     """How often new steps were there."""
     idle_s: float = 0.0
@@ -101,6 +102,7 @@ class Cadence:
         gaps = [b - a for a, b in pairwise(times) if b > a]
         if len(gaps) < KNOWN_AFTER:
             return
+        self.steps += len(gaps)
         usual = median(gaps)
         self._learn_pause(max(gap for gap in gaps if gap <= HABIT * usual), len(gaps))
 

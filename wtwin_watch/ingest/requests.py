@@ -11,7 +11,7 @@ from wtwin_watch.alerting import lifecycle
 from wtwin_watch.alerting.silences import Silence
 from wtwin_watch.errors import StoreError
 from wtwin_watch.ingest.saving import Saver
-from wtwin_watch.model import Acknowledgement, Alert, Run, RunKey
+from wtwin_watch.model import Acknowledgement, Alert, Family, Run, RunKey
 from wtwin_watch.protocols import Clock
 from wtwin_watch.store import Answer, Request, Store, Verb
 
@@ -26,6 +26,9 @@ NO_LEVEL = (
 )
 UNWATCHED = "the source of the alert is not watched any more"
 OVER = "the alert is over"
+OF_RECEIVER = (
+    "an alert about a receiver isn't repeated, and ends when the receiver takes something again"
+)
 
 
 class RequestDesk:
@@ -73,7 +76,9 @@ class RequestDesk:
     def _take(self, request: Request) -> None:
         alert = self._store.alert(request.alert_id)
         poller = None if alert is None else self._pollers.get(alert.run.source)
-        if alert is None or poller is None:
+        if alert is not None and alert.family is Family.RECEIVER:
+            self._refuse(request, OF_RECEIVER)
+        elif alert is None or poller is None:
             self._refuse(request, UNWATCHED)
         elif alert.run.run:
             self._take_about_run(request, alert, poller)

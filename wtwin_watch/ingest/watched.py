@@ -30,6 +30,8 @@ from wtwin_watch.store import Happening, Progress
 
 _LATER = {Reason.LASTED, Reason.FIRST_SIGHT}
 LAST_ROWS_S = 60.0
+LONE_ROW_S = 60.0
+"""After so long a first row is taken to be whole, though no second one came to show it."""
 MOST_STRENGTH = 40.0
 """Evidence beyond which no budget goes: once in 10^17 points."""
 RATE_KNOWN_AFTER_S = 3_600.0
@@ -193,12 +195,13 @@ class WatchedRun:
         ]
 
     def _end_backlog(self, now: float, rules: Rules) -> list[Transition]:
-        self.backlog = self.anew = False
         carried = self._carried()
         activity = self.run.last_activity
         old = activity is not None and now - activity > rules.patience.old_after_s
         # What had ended before anybody watched is history, however lately it was.
         old |= self.run.status.ended and not self.newborn
+        quiet = self._step(self.monitor.settle(), now, rules) if old and not carried else []
+        self.backlog = self.anew = False
         alerts, told = lifecycle.end_of_backlog(self.alerts, now, rules.policy, old)
         over = [
             replace(
@@ -209,7 +212,7 @@ class WatchedRun:
         ]
         alerts, ended = lifecycle.step(self.run.key, alerts, over, now, rules.policy, rules.new_id)
         self.alerts = dict(alerts)
-        return [*told, *ended]
+        return [*quiet, *told, *ended]
 
     def _carried(self) -> dict[Family, Alert]:
         """Alerts that were open before the history is read anew: its end decides about them."""
@@ -227,6 +230,8 @@ class WatchedRun:
         if self.backlog:
             return []
         transitions: list[Transition] = []
+        if self.over or self.cadence.idle_s >= LONE_ROW_S:
+            transitions += self._step(self.monitor.settle(), now, rules)
         if self.untold:
             self.untold = False
             transitions += self._judge_status(now, rules)

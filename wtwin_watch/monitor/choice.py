@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,6 +40,11 @@ class RoleChoice:
         again = any(name == held.metric for held in self._held)
         self._held.append(point)
         return self.flush() if again else ()
+
+    @property
+    def holds_no_number(self) -> bool:
+        """Whether points are held back, and none of them has a finite value."""
+        return bool(self._held) and not any(math.isfinite(point.value) for point in self._held)
 
     def flush(self) -> Sequence[Point]:
         """Choose from what was seen: the log has ended, or a candidate came again."""

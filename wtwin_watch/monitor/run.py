@@ -124,6 +124,17 @@ class RunMonitor:
                 self._judge_companion(role, point, told)
         return told
 
+    def settle(self) -> list[Detection]:
+        """Judge a first row that has stayed the only one for a while, if its loss is no finite number.
+
+        Which metric is the loss is then chosen by that row alone. Of a number by itself nothing can be
+        said, so such a row goes on waiting for the next.
+        """
+        told: list[Detection] = []
+        for loss in self._choice.flush() if self._choice.holds_no_number else ():
+            self._judge(loss, told)
+        return told
+
     def restart(self, step: float | None, reason: str) -> list[Detection]:
         """Take note that the log goes on from ``step``, or starts anew (None).
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 
+from wtwin_watch.alerting.budget import WEEK_S
 from wtwin_watch.model import WEIGHT, Alert, Family, Message, Severity
 from wtwin_watch.notify.render import what
 from wtwin_watch.store.digest import Facts
 
 MOST_LINES = 15
-_LINE_CHARS = 120
+_LINE_CHARS, _NAME_CHARS = 120, 50
 
 
-def compose(facts: Facts, zone: tzinfo = UTC, expected: float | None = None) -> Message:
-    """Put the facts into words, with times of ``zone``.
-
-    ``expected``: how many false alarms were to be expected in this time, where that is known.
-    """
+def compose(facts: Facts, zone: tzinfo = UTC) -> Message:
+    """Put the facts into words, with times of ``zone``."""
     told = [(a, name) for a, name in facts.alerts if a.severity is not Severity.INFO]
     noted = [a for a, _ in facts.alerts if a.severity is Severity.INFO]
     lines = _alerts(told, facts)
@@ -29,10 +27,17 @@ def compose(facts: Facts, zone: tzinfo = UTC, expected: float | None = None) -> 
         ("Information", _counted(what(a.family, a.kind) for a in noted)),
         ("Not told", ", ".join(f"{count} {choice}" for choice, count in facts.held.items())),
         ("Sources down", _down(facts)),
-        ("Budget", _budget(told, expected)),
+        ("Budget", _budget(told, facts)),
     ]
     title = f"Digest: {_number(len(told), 'alert')} in {_number(facts.runs, 'run')}"
     return Message(title, "\n".join(lines), tuple((label, text) for label, text in rows if text))
+
+
+def expected(facts: Facts) -> float | None:
+    """How many false alarms the budget has room for in this time; None where there is no budget."""
+    if facts.budget is None:
+        return None
+    return facts.budget.told_a_week * (facts.end - facts.start) / WEEK_S
 
 
 def lasting(seconds: float) -> str:
@@ -54,16 +59,14 @@ def _alerts(told: list[tuple[Alert, str]], facts: Facts) -> list[str]:
         key = (name, what(alert.family, alert.kind), str(alert.run))
         episodes.setdefault(key, []).append(alert)
     graded = sorted(episodes.items(), key=lambda item: -_gravest(item[1]))
-    lines = [
-        _line(alerts, kind, name, facts.end) for (name, kind, _), alerts in graded[:MOST_LINES]
-    ]
+    lines = [_line(alerts, kind, name, facts) for (name, kind, _), alerts in graded[:MOST_LINES]]
     if len(graded) > MOST_LINES:
         lines.append(f"… and {len(graded) - MOST_LINES} more; 'wtwin-watch alerts' lists them")
     return lines
 
 
-def _line(alerts: list[Alert], kind: str, name: str, end: float) -> str:
-    latest = alerts[-1]
+def _line(alerts: list[Alert], kind: str, name: str, facts: Facts) -> str:
+    latest, end = alerts[-1], facts.end
     grave = max(alerts, key=lambda alert: WEIGHT[alert.severity]).severity
     times = "" if len(alerts) == 1 else f"{len(alerts)} times, "
     lasted = lasting(sum(_lasted_s(alert, end) for alert in alerts))
@@ -73,8 +76,14 @@ def _line(alerts: list[Alert], kind: str, name: str, end: float) -> str:
             how += f", seen by {latest.acknowledged.by or 'somebody'}"
     else:
         how = latest.outcome or "over"
-    text = f"{grave.value}: {kind} ({name}), {times}{lasted}, {how}"
-    return text if len(text) <= _LINE_CHARS else text[: _LINE_CHARS - 1] + "…"
+    why = facts.untold.get(latest.id)
+    untold = f"told to nobody ({why}), " if why is not None else ""
+    where = _cut(name, _NAME_CHARS)
+    return _cut(f"{grave.value}: {kind} ({where}), {untold}{times}{lasted}, {how}", _LINE_CHARS)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _gravest(alerts: list[Alert]) -> int:
@@ -100,12 +109,15 @@ def _down(facts: Facts) -> str:
     return ", ".join(texts + [f"{source} now" for source in facts.down if source not in spans])
 
 
-def _budget(told: list[tuple[Alert, str]], expected: float | None) -> str:
-    """How many alerts a detector raised by itself, against those that chance alone would have."""
-    if expected is None:
+def _budget(fired: list[tuple[Alert, str]], facts: Facts) -> str:
+    """How many alerts told of a rise by its evidence, against those that chance alone brings."""
+    by_chance = expected(facts)
+    if by_chance is None:
         return ""
-    by_chance = sum(alert.family is Family.LOSS for alert, _ in told)
-    return f"{_number(by_chance, 'alert')} about losses; {expected:.2g} false ones were expected"
+    by_evidence = sum(
+        alert.detection.strength is not None and alert.id not in facts.untold for alert, _ in fired
+    )
+    return f"{_number(by_evidence, 'alert')} told of a rise; chance alone brings {by_chance:.2g}"
 
 
 def _counted(texts: Iterable[str]) -> str:

@@ -35,8 +35,8 @@ OUTAGE = 3
 GIVE_UP_S = 3 * DAY_S
 LEAST_FAILURES = 10
 IDLE_S = 30.0
-MOST_TOGETHER = 100
-"""So many notifications are told in one message at most."""
+MOST_TOGETHER = 40
+"""So many notifications are told in one message at most: so few that each has a line in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import structlog
 
@@ -30,7 +30,6 @@ class Digests:
 
     One whose time came before anything was watched isn't made: there would be nothing in it. One that
     fell into a time when no daemon ran is made late; of several of a receiver the latest.
-    ``expected``: how many false alarms are to be expected in so many seconds, where that is known.
     """
 
     def __init__(
@@ -38,12 +37,10 @@ class Digests:
         store: Store,
         digests: Sequence[Digest],
         started_at: float,
-        expected: Callable[[float], float | None] = lambda _: None,
     ) -> None:
         self._store = store
         self._digests = digests
         self._started_at = started_at
-        self._expected = expected
         self._settled: dict[Digest, str] = {}
 
     def turn(self, now: float) -> bool:
@@ -64,7 +61,7 @@ class Digests:
         if period.end <= self._started_at and not self._store.watched_before(period.end):
             return False
         facts = self._store.facts(period.start, period.end)
-        words = compose(facts, digest.schedule.zone, self._expected(period.end - period.start))
+        words = compose(facts, digest.schedule.zone)
         entry = _entry(id_, digest.receiver, words, period, now)
         self._store.save([Checkpoint(notifications=(entry,))], now)
         log.info("digest made", receiver=digest.receiver, period=period.name)

@@ -18,6 +18,9 @@ from wtwin_watch.model import (
 )
 from wtwin_watch.notify import together
 
+ID_CHARS = 8
+"""So much of an alert's id is enough for the commands that take one."""
+
 _WHAT = {
     Family.LOSS: "loss",
     Family.NONFINITE: "loss",
@@ -97,6 +100,7 @@ def message(
             ("Detector", detection.detector),
             ("Evidence", "; ".join(detection.evidence)),
             ("Last lines", "\n".join(detection.last_lines)),
+            ("Alert", "" if event is Event.TEST else alert.id[:ID_CHARS]),
         )
         if text
     ]

@@ -1,6 +1,6 @@
 """The settings: read from file, environment and flags, and checked once, before anything starts."""
 
-from wtwin_watch.settings.load import load_detector, load_settings, load_state
+from wtwin_watch.settings.load import load_detector, load_settings, load_state, load_told
 from wtwin_watch.settings.model import (
     AlertSettings,
     DetectorSettings,
@@ -23,5 +23,6 @@ __all__ = [
     "load_detector",
     "load_settings",
     "load_state",
+    "load_told",
     "secret_values",
 ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, time, tzinfo
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
 
-from wtwin_watch.alerting.digest import Digest, Schedule
+from wtwin_watch.alerting.digest import WEEKDAYS, Digest, Schedule
 from wtwin_watch.plugins import did_you_mean
 from wtwin_watch.settings.given import Entry
 from wtwin_watch.settings.mistakes import Mistakes
@@ -94,7 +94,7 @@ def read_digests(
             )
         table = mistakes.validate(DigestTable, entry.values, entry.where, "digest")
         if table is not None:
-            weekday = get_args(Weekday).index(table.weekday)
+            weekday = WEEKDAYS.index(table.weekday.capitalize())
             schedule = Schedule(table.every, table.at, table.timezone, weekday)
             digests.append(Digest(table.receiver, schedule))
     return digests

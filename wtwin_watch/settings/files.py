@@ -69,7 +69,11 @@ def read_document(config: Path | None, environ: Mapping[str, str], mistakes: Mis
     if found is None:
         return Document()
     path, namer = found
-    place = namer or Place(str(path))
+    return read_file(path, namer or Place(str(path)), mistakes)
+
+
+def read_file(path: Path, place: Place, mistakes: Mistakes) -> Document:
+    """Read the settings file at ``path``, which was named at ``place``, as `read_document` does."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_BYTES + 1)

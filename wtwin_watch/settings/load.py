@@ -9,12 +9,13 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from wtwin_watch import logs, plugins
-from wtwin_watch.alerting.routing import Recipient
+from wtwin_watch.alerting.digest import Digest
+from wtwin_watch.alerting.routing import Recipient, Routing
 from wtwin_watch.errors import SettingsError, UsageError
 from wtwin_watch.settings.arguments import secret_in
 from wtwin_watch.settings.asked import OWNERS, asked_detector
 from wtwin_watch.settings.digests import read_digests
-from wtwin_watch.settings.files import Document, home, read_document, user_file
+from wtwin_watch.settings.files import Document, home, read_document, read_file, user_file
 from wtwin_watch.settings.given import Entry, given_receivers, given_sources, terminal
 from wtwin_watch.settings.lines import KeyPath
 from wtwin_watch.settings.mistakes import Mistakes, Model, Place, keys
@@ -52,41 +53,22 @@ def load_settings(
     mistakes = Mistakes()
     notes: list[str] = []
     document = read_document(flags.config, environ, mistakes)
-    for key in document.values:
-        if key not in TABLES:
-            near = plugins.did_you_mean(key, TABLES)
-            mistakes.add(document.place((key,)), f"unknown key{near or '; remove it'}", key)
+    _check_tables(document, mistakes)
     state = _state(document, flags, environ, mistakes)
     alerts = _section(AlertSettings, "alerts", document, {}, {}, mistakes)
     detector = _detector(document, flags, mistakes, notes)
     sources = [*_entries("source", document, mistakes), *given_sources(flags, mistakes)]
     if flags.interval is not None:
         sources = [_with_interval(entry, flags.interval) for entry in sources]
-    receivers = _entries("receiver", document, mistakes)
-    kinds = {str(entry.values.get("notifier")) for entry in receivers}
-    receivers += given_receivers(flags, environ, kinds, mistakes, notes)
-    if not receivers:
-        receivers = [terminal()]
-        notes.append("no receiver is given: alerts are shown on this terminal only")
-    names = _names("receiver", "notifier", receivers, mistakes)
-    routing = read_routing(
-        _entries("route", document, mistakes),
-        alerts.receivers,
-        document.place(("alerts", "receivers")),
-        names,
-        mistakes,
-    )
-    told = _receivers(receivers, names, mistakes)
-    digests = read_digests(_entries("digest", document, mistakes), names, told, mistakes)
-    notes += untold(routing, [name for name in names if name not in {d.receiver for d in digests}])
+    receivers, routing, digests = _told(document, flags, environ, alerts, mistakes, notes)
     settings = Settings(
         state=state,
         alerts=alerts,
         detector=detector,
         sources=tuple(_sources(sources, mistakes)),
-        receivers=tuple(told),
+        receivers=receivers,
         routing=routing,
-        digests=tuple(digests),
+        digests=digests,
         file=document.path,
         notes=tuple(notes),
     )
@@ -98,6 +80,35 @@ def load_settings(
                 [f"{document.path}: holds no source; write one into it:\n{_A_SOURCE}"]
             )
         raise UsageError(_nothing_to_watch(environ))
+    return settings
+
+
+def load_told(path: Path, environ: Mapping[str, str]) -> Settings:
+    """Read from a file who is told of alerts and how a loss is judged; where to look isn't read.
+
+    So the file of a daemon serves where its sources and its state are out of reach: in a training loop.
+    Raises `SettingsError` with all mistakes at once.
+    """
+    mistakes = Mistakes()
+    notes: list[str] = []
+    document = read_file(path, Place(str(path)), mistakes)
+    _check_tables(document, mistakes)
+    alerts = _section(AlertSettings, "alerts", document, {}, {}, mistakes)
+    detector = _detector(document, Flags(), mistakes, notes)
+    receivers, routing, digests = _told(document, Flags(), environ, alerts, mistakes, notes)
+    settings = Settings(
+        state="",
+        alerts=alerts,
+        detector=detector,
+        sources=(),
+        receivers=receivers,
+        routing=routing,
+        digests=digests,
+        file=document.path,
+        notes=tuple(notes),
+    )
+    logs.hide(secret_values(settings))
+    mistakes.check()
     return settings
 
 
@@ -120,6 +131,13 @@ def load_state(flags: Flags, environ: Mapping[str, str]) -> str:
     logs.hide(_password(state))
     mistakes.check()
     return state
+
+
+def _check_tables(document: Document, mistakes: Mistakes) -> None:
+    for key in document.values:
+        if key not in TABLES:
+            near = plugins.did_you_mean(key, TABLES)
+            mistakes.add(document.place((key,)), f"unknown key{near or '; remove it'}", key)
 
 
 def default_state(environ: Mapping[str, str]) -> str:
@@ -262,6 +280,35 @@ def _sources(entries: list[Entry], mistakes: Mistakes) -> list[SourceSettings]:
             interval_s = adapter.interval_s if table.interval is None else table.interval
             sources.append(SourceSettings(name, kind, interval_s, options, entry.place.text, table))
     return sources
+
+
+def _told(
+    document: Document,
+    flags: Flags,
+    environ: Mapping[str, str],
+    alerts: AlertSettings,
+    mistakes: Mistakes,
+    notes: list[str],
+) -> tuple[tuple[ReceiverSettings, ...], Routing, tuple[Digest, ...]]:
+    """Read who is told: the receivers, which of them of what, and the digests."""
+    receivers = _entries("receiver", document, mistakes)
+    kinds = {str(entry.values.get("notifier")) for entry in receivers}
+    receivers += given_receivers(flags, environ, kinds, mistakes, notes)
+    if not receivers:
+        receivers = [terminal()]
+        notes.append("no receiver is given: alerts are shown on this terminal only")
+    names = _names("receiver", "notifier", receivers, mistakes)
+    routing = read_routing(
+        _entries("route", document, mistakes),
+        alerts.receivers,
+        document.place(("alerts", "receivers")),
+        names,
+        mistakes,
+    )
+    told = _receivers(receivers, names, mistakes)
+    digests = read_digests(_entries("digest", document, mistakes), names, told, mistakes)
+    notes += untold(routing, [name for name in names if name not in {d.receiver for d in digests}])
+    return tuple(told), routing, tuple(digests)
 
 
 def _receivers(

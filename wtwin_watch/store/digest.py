@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
+from wtwin_watch.alerting.budget import Budget
 from wtwin_watch.alerting.telling import Choice
 from wtwin_watch.model import Alert, AlertState
 from wtwin_watch.store import codec, database, tables
+from wtwin_watch.store.status import read_budget
 
-HELD = (Choice.SILENCED, Choice.INHIBITED, Choice.BELOW, Choice.NOBODY, Choice.BRIEF)
+HELD = (
+    Choice.SILENCED,
+    Choice.INHIBITED,
+    Choice.WEAK,
+    Choice.BELOW,
+    Choice.NOBODY,
+    Choice.BRIEF,
+)
 """Decisions by which people aren't told of an alert."""
 
 
@@ -23,6 +32,8 @@ class Facts:
     end: float
     alerts: tuple[tuple[Alert, str], ...] = ()
     """Those that fired then or fired still, with the name of the run or source; the earliest first."""
+    untold: Mapping[str, Choice] = field(default_factory=dict)
+    """Ids of those of them that nobody was told of, and why not."""
     held: Mapping[Choice, int] = field(default_factory=dict)
     """Of how many alerts nobody was told, or not everybody, by the reason."""
     runs: int = 0
@@ -31,6 +42,8 @@ class Facts:
     """How many of them were first seen then."""
     down: tuple[str, ...] = ()
     """Sources that can't be read now."""
+    budget: Budget | None = None
+    """What the budget of false alarms comes to now; None where there is none."""
 
 
 def read_digest(state: str, start: float, end: float) -> Facts:
@@ -41,17 +54,20 @@ def read_digest(state: str, start: float, end: float) -> Facts:
 
 def read_facts(connection: sa.Connection, start: float, end: float) -> Facts:
     """Read the facts. Costs a look at all transitions that are kept."""
+    alerts = _alerts(connection, start, end)
     runs, new_runs = _runs(connection, start, end)
     s = tables.sources.c
     down = sa.select(s.name).where(s.down_since.is_not(None)).order_by(s.name)
     return Facts(
         start=start,
         end=end,
-        alerts=_alerts(connection, start, end),
+        alerts=alerts,
+        untold=_untold(connection, [alert.id for alert, _ in alerts]),
         held=_held(connection, start, end),
         runs=runs,
         new_runs=new_runs,
         down=tuple(connection.execute(down).scalars()),
+        budget=read_budget(connection),
     )
 
 
@@ -88,6 +104,19 @@ def _alerts(connection: sa.Connection, start: float, end: float) -> tuple[tuple[
             name = codec.load_run(run_json).name if run_json else alert.run.run
             found.append((alert, name or alert.run.source))
     return tuple(found)
+
+
+def _untold(connection: sa.Connection, ids: Sequence[str]) -> dict[str, Choice]:
+    d = tables.decisions.c
+    query = sa.select(d.alert_id, d.decision).where(d.alert_id.in_(ids)).order_by(d.seq)
+    why: dict[str, Choice] = {}
+    told = set()
+    for id_, decision in connection.execute(query):
+        if decision in {Choice.TOLD, Choice.GROUPED}:
+            told.add(id_)
+        elif decision in HELD:
+            why[id_] = Choice(decision)
+    return {id_: choice for id_, choice in why.items() if id_ not in told}
 
 
 def _held(connection: sa.Connection, start: float, end: float) -> dict[Choice, int]:
