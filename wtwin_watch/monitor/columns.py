@@ -220,6 +220,8 @@ class Tests:
         variance = np.where(v > 0.0, variance, 0.0)
         young = (count < PROVISIONAL) & (self.counts[min(q + LOOK - 1, LEVELS - 1), at] == 0)
         if young.any():
+            which = np.flatnonzero(young)
+            at, v, c = at[which], v[which], c[which]
             signs = self.signs[at, q + 1 : q + LOOK]
             ratio, known = signs[:, :, 0], signs[:, :, 1]
             u = self.noise[0, at][:, None] * ratio**2 * (1.0 + 2.0 / np.clip(known, 1, 32))
@@ -227,8 +229,7 @@ class Tests:
                 4.0, 1.5 * np.maximum(u.max(axis=1, initial=0.0), v) / np.where(v > 0.0, v, 1.0)
             )
             factor = np.where((known < 2).any(axis=1), 4.0, factor)
-            factor = np.where(c < 16, 0.0, factor)
-            variance = np.where(young, variance * factor, variance)
+            variance[which] *= np.where(c < 16, 0.0, factor)
         return variance
 
     def _events(

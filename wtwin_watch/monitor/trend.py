@@ -175,16 +175,14 @@ class TrendMonitor(Judging):
         if at.ndim != 1 or at.shape != y.shape or (rates is not None and rates.shape != y.shape):
             raise ValueError("steps, losses and learning rates must be columns of the same length")
         out = np.empty(len(y), dtype=STATE_DTYPE)
-        i, plain_until = 0, 0
+        i = 0
         while i < len(y):
-            took = 0
-            if i >= plain_until and rates is None:
-                took, wait = self._stretch(at[i:], y[i:], out[i:])
-                plain_until = i + wait
+            took, wait = self._stretch(at[i:], y[i:], out[i:]) if rates is None else (0, STRETCH)
             if not took:
-                rate = None if rates is None else float(rates[i])
-                out[i] = self.update(float(at[i]), float(y[i]), rate)
-                took = 1
+                took = min(wait, len(y) - i)
+                some = slice(i, i + took)
+                lr = repeat(None) if rates is None else rates[some].tolist()
+                out[some] = list(map(self.update, at[some].tolist(), y[some].tolist(), lr))
             i += took
         return out
 
