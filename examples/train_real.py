@@ -84,7 +84,7 @@ class Settings:
     ramp_steps: int = 1000
     ramp_profile: str = "linear"
     max_noise_prob: float = 0.5
-    max_weight_noise: float = 0.005
+    max_weight_noise: float = 0.02
     corrupt_std: float = 0.5
     dropout_prob: float = 0.5
 
@@ -368,8 +368,12 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(given)
     if options.resume and options.fork:
         parser.error("--resume and --fork exclude each other")
+    for start in filter(None, (options.resume, options.fork)):
+        if not start.is_file():
+            parser.error(f"there is no checkpoint {start}; --checkpoint writes one")
     for name in ("steps", "failure_step", "ramp_steps", "batch_size", "stop_at"):
-        if (getattr(options, name) or 1) < 1:
+        value = getattr(options, name)
+        if value is not None and value < 1:
             parser.error(f"--{name.replace('_', '-')} must be at least 1")
     return options
 

@@ -57,7 +57,11 @@ class Tables:
 def run(given: Sequence[str] | None = None) -> int:
     """Train if asked, measure, print the tables, and return the exit code."""
     own = argparse.ArgumentParser(add_help=False)
-    own.add_argument("--train", action="store_true", help="train the runs that are missing first")
+    own.add_argument(
+        "--train",
+        action="store_true",
+        help="train the runs that are missing first: hours; stop and start it again at any time",
+    )
     own.add_argument(
         "--work",
         type=Path,
@@ -67,7 +71,11 @@ def run(given: Sequence[str] | None = None) -> int:
     )
     options, rest = own.parse_known_args(given)
     if options.train and not {"-h", "--help"} & set(rest):
-        train_missing(published_set(), LOGS, options.work)
+        try:
+            train_missing(published_set(), LOGS, options.work)
+        except KeyboardInterrupt:
+            print(f"\nstopped; --train goes on from {options.work}", file=sys.stderr)
+            return 130
     tables = Tables()
     code = main("published", tables.measure, rest, document=tables.write, parents=[own])
     if "--json" not in rest:

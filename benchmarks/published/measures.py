@@ -37,7 +37,8 @@ def measures(
         gradual, linear = of(detector, *GRADUAL), of(detector, LINEAR)
         struck, clean = of(detector, ABRUPT), of(detector, CLEAN)
         yield _all_seen(f"{name}: progressive failures seen", gradual)
-        interval = mean_interval(linear.delays)
+        lowest, highest = mean_interval(linear.delays)
+        interval = max(0.0, lowest), highest  # no delay is below 0
         nearest = max(interval[0], min(interval[1], max(low, min(high, linear.mean))))
         yield Measure(
             f"{name}: linear label noise, mean delay",

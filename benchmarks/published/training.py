@@ -18,7 +18,7 @@ def train_missing(
     A seed is trained healthy to the onset once, and every run of that seed is forked from there.
     ``settings`` replace those of ``examples/train_real.py``. Exits where PyTorch is missing.
     """
-    from examples.train_real import Settings, Training, screen, train
+    from examples.train_real import FAILURE, Settings, Training, screen, train
 
     work.mkdir(parents=True, exist_ok=True)
     todo = missing(logs, experiments)
@@ -34,7 +34,8 @@ def train_missing(
         if unfinished.exists():
             training = Training.load(unfinished)
         else:
-            training = Training.load(healthy, {"mode": one.mode, "ramp_profile": one.profile})
+            failing = Settings(**{**common, "mode": one.mode, "ramp_profile": one.profile})
+            training = Training.load(healthy, {name: getattr(failing, name) for name in FAILURE})
         log = work / f"{one.name}.csv"
         train(training, log, min(one.stop_at, training.settings.steps), unfinished, screen())
         compress(log, logs / f"{one.name}.csv.gz")

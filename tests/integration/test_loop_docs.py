@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 PAGE = Path(__file__).parents[2] / "docs" / "training-loop.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
@@ -36,7 +36,7 @@ def test_an_example_runs_as_it_stands(code: str, said: str, tmp_path: Path) -> N
         env=environ,
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=550,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -262,3 +263,23 @@ def test_a_receiver_that_forgets_is_reminded_while_an_alert_fires(
         assert len(alertmanager.firing) == 1
         watch.close()
         assert alertmanager.firing == []
+
+
+def test_a_machine_that_has_no_thread_left_costs_the_training_nothing(
+    tmp_path: Path,
+    hook: WebhookStandIn,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    watch = Watch(settings(tmp_path, webhook(hook)), name="gpt")
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        feed(watch, [*healthy(80), math.nan])
+    assert "gpt: an alert could not be told" in caplog.text
+    feed(watch, healthy(FINITE_TO_RECOVER, start=81), start=82)
+    assert watch.flush(PATIENCE_S)
+    watch.close()
+    assert hook.types == ["run.alert.firing", "run.alert.resolved"]

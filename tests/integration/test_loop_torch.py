@@ -130,7 +130,7 @@ def both_ranks(code: str, *arguments: str) -> list[str]:
             )
         )
     try:
-        printed = [process.communicate(timeout=240)[0] for process in processes]
+        printed = [process.communicate(timeout=550)[0] for process in processes]
     finally:
         for process in processes:
             process.kill()
@@ -139,6 +139,7 @@ def both_ranks(code: str, *arguments: str) -> list[str]:
     return [text.strip().splitlines()[-1] for text in printed]
 
 
+@pytest.mark.timeout(600)  # two processes that import torch, each on a busy core
 def test_of_two_ranks_one_watches_and_tells(tmp_path: Path) -> None:
     with WebhookStandIn() as hook:
         file = tmp_path / "config.toml"
@@ -147,6 +148,7 @@ def test_of_two_ranks_one_watches_and_tells(tmp_path: Path) -> None:
         assert hook.types == ["run.alert.firing", "run.alert.resolved"]
 
 
+@pytest.mark.timeout(600)
 def test_ranks_stop_together(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="transformers is not installed")
     with WebhookStandIn() as hook:

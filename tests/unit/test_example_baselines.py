@@ -1,5 +1,6 @@
 """The example's forecasts in classic mode: each finds its own law again, and is used by the monitor."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.curves import read
 from examples.baselines import ExponentialFloor, MultiPowerLaw
 from wtwin_watch.monitor import WTwinMonitor
 
 ROOT = Path(__file__).parents[2]
+CORPUS = os.environ.get("WTWIN_WATCH_CORPUS")
 T = np.arange(1.0, 3001.0)
 NOISE = np.random.default_rng(5).normal(0.0, 0.01, len(T))
 FALLING = 3e-4 * np.minimum(T / 100.0, np.minimum(1.0, (3600.0 - T) / 3000.0))
@@ -106,6 +109,31 @@ def test_a_falling_rate_is_foreseen_and_a_rise_against_it_seen():
 def test_a_schedule_that_can_not_be_is_refused(steps, rates, why):
     with pytest.raises(ValueError, match=why):
         MultiPowerLaw(steps, rates)
+
+
+@pytest.mark.skipif(not CORPUS, reason="WTWIN_WATCH_CORPUS names no folder of logs")
+def test_the_page_says_what_they_do_on_the_published_logs():
+    page = (ROOT / "docs" / "migration.md").read_text(encoding="utf-8")
+
+    def delays(kind, baseline):
+        found = []
+        for path in sorted(Path(CORPUS, "nanogpt").glob(f"{kind}_seed*.csv.gz")):
+            log = read(path, column="train_loss")
+            monitor = WTwinMonitor(baseline=baseline(log), warmup_steps=100)
+            first = alerts(monitor, log.losses)
+            found.append(None if first is None else first - 2000)
+        return found
+
+    for name, baseline in (
+        ("`ExponentialFloor(least=1000)`", lambda log: ExponentialFloor(least=1000)),
+        (
+            "`MultiPowerLaw(steps, lr, least=1500)`",
+            lambda log: MultiPowerLaw(log.steps, log.lrs, least=1500),
+        ),
+    ):
+        linear = ", ".join(map(str, delays("proglabel_linear", baseline)))
+        clean = sum(first is not None for first in delays("none", baseline))
+        assert f"| {name} | {linear} | {clean} of 7 |" in page
 
 
 def test_reset_forgets_the_fit():

@@ -136,6 +136,22 @@ def test_a_fork_that_would_not_be_one_run_is_refused(given, said: str, tmp_path:
         main(["--fork", str(late), *given, "--output", str(tmp_path / "x.csv")])
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--steps", "0"), "--steps must be at least 1"),
+        (("--fork", "gone.pt"), "there is no checkpoint gone.pt; --checkpoint writes one"),
+        (("--fork", "a.pt", "--resume", "b.pt"), "--resume and --fork exclude each other"),
+        (("--mode", "other"), "invalid choice: 'other'"),
+    ],
+)
+def test_what_can_not_be_is_refused(given, said: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit, match="2"):
+        main(given)
+
+    assert said in capsys.readouterr().err
+
+
 def test_the_help_shows_an_example_and_every_mode(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])

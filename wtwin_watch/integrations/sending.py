@@ -103,11 +103,12 @@ class Sender:
                 receiver.recall(state.get(receiver.name, {}))
 
     def _start(self) -> None:
-        self._stop = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, args=(self._stop,), name="wtwin-watch sender", daemon=True
+        stop = threading.Event()
+        thread = threading.Thread(
+            target=self._run, args=(stop,), name="wtwin-watch sender", daemon=True
         )
-        self._thread.start()
+        thread.start()
+        self._thread, self._stop = thread, stop
         _close_at_exit(self)
 
     def _run(self, stop: threading.Event) -> None:
@@ -296,8 +297,9 @@ def _close_at_exit(sender: Sender) -> None:
     """
     _open.add(sender)
     if not _guards:
-        _guards.append(threading.Thread(target=_close_all, name="wtwin-watch at exit"))
-        _guards[0].start()
+        guard = threading.Thread(target=_close_all, name="wtwin-watch at exit")
+        guard.start()
+        _guards.append(guard)
 
 
 def _close_all() -> None:

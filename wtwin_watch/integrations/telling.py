@@ -1,13 +1,19 @@
-"""Who is told of an alert in a training loop where no receiver is configured: the log of the program."""
+"""Who is told of an alert in a training loop: the log of the program, or the receivers of a settings file."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
+from wtwin_watch.errors import SettingsError
 from wtwin_watch.model import Alert, Event, Run, Severity
 from wtwin_watch.notify import render
+
+if TYPE_CHECKING:
+    from wtwin_watch.settings import Settings
 
 log = logging.getLogger("wtwin_watch")
 
@@ -16,7 +22,7 @@ class Teller(Protocol):
     """Tells people what happened to an alert."""
 
     def tell(self, event: Event, alert: Alert, run: Run) -> None:
-        """Take note of what is to be told. Returns at once, and never raises."""
+        """Take note of what is to be told. Returns at once."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -61,3 +67,24 @@ class LogTeller:
 
     def close(self, timeout_s: float) -> None:
         """There is nothing to let go of."""
+
+
+def settings_for(notify: str | os.PathLike[str] | Settings) -> Settings:
+    """Read the settings that ``notify`` names, or is. Raises `SettingsError` with all that is wrong."""
+    from wtwin_watch.settings import Settings, load_told
+
+    if isinstance(notify, Settings):
+        return notify
+    if not isinstance(notify, str | os.PathLike):
+        raise SettingsError([f"notify={notify!r}: give the path of a settings file, or Settings"])
+    settings = load_told(Path(notify), os.environ)
+    for note in settings.notes:
+        log.warning("%s: %s", notify, note)
+    return settings
+
+
+def sender(settings: Settings) -> Teller:
+    """Make the one that tells the receivers of ``settings``; `SettingsError` where one can't be had."""
+    from wtwin_watch.integrations.sending import Sender
+
+    return Sender(settings)

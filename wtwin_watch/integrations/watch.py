@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from wtwin_watch.alerting import lifecycle
 from wtwin_watch.alerting.lifecycle import Alerts, Policy, Reason, Transition
-from wtwin_watch.errors import SettingsError, SnapshotError
+from wtwin_watch.errors import SnapshotError
 from wtwin_watch.integrations.options import detector_options
 from wtwin_watch.integrations.ranks import rank as rank_here
-from wtwin_watch.integrations.telling import LogTeller, Teller, log
+from wtwin_watch.integrations.telling import LogTeller, Teller, log, sender, settings_for
+from wtwin_watch.integrations.values import number
 from wtwin_watch.metrics import Names
 from wtwin_watch.model import Alert, AlertState, Detection, Family, Point, Run, RunKey, RunStatus
 from wtwin_watch.monitor.options import DetectorOptions, TrendOptions
@@ -73,11 +74,11 @@ class Watch:
         self._policy, self._min_points = Policy(), 0
         self._teller: Teller = LogTeller()
         if notify is not None:
-            settings = _settings(notify)
+            settings = settings_for(notify)
             base = settings.detector.options()
             self._policy = Policy(settings.alerts.for_s, settings.alerts.cooldown_s)
             self._min_points = settings.alerts.min_steps
-            self._teller = _sender(settings)
+            self._teller = sender(settings)
         self._detector = detector_options(base, detector, options)
         self._log_back = log_back
         self._rank = rank
@@ -304,8 +305,13 @@ class Watch:
     def _tell(self, transitions: Sequence[Transition]) -> None:
         run = self.run
         for one in transitions:
-            if one.event is not None:
+            if one.event is None:
+                continue
+            try:
                 self._teller.tell(one.event, one.alert, run)
+            except Exception:
+                # Such as a limit on threads: it must not cost the training.
+                log.exception("%s: an alert could not be told", run.name)
 
     def _state(self, step: float, points: Sequence[Point]) -> WTwinState:
         states = self._monitor.judged
@@ -324,38 +330,5 @@ class Watch:
             self._log_back = None
 
 
-def number(value: Any) -> float:
-    """Read a number, or a tensor or array that holds one.
-
-    Raises `TypeError` for anything else.
-    """
-    if type(value) is float:
-        return value
-    try:
-        item = getattr(value, "item", None)
-        return float(value if item is None else item())
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"{type(value).__name__} is not one number: {error}") from error
-
-
 def _new_id() -> str:
     return uuid.uuid4().hex
-
-
-def _settings(notify: str | os.PathLike[str] | Settings) -> Settings:
-    from wtwin_watch.settings import Settings, load_told
-
-    if isinstance(notify, Settings):
-        return notify
-    if not isinstance(notify, str | os.PathLike):
-        raise SettingsError([f"notify={notify!r}: give the path of a settings file, or Settings"])
-    settings = load_told(Path(notify), os.environ)
-    for note in settings.notes:
-        log.warning("%s: %s", notify, note)
-    return settings
-
-
-def _sender(settings: Settings) -> Teller:
-    from wtwin_watch.integrations.sending import Sender
-
-    return Sender(settings)
