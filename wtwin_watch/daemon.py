@@ -148,6 +148,7 @@ class Daemon:
             told=self._wake_deliverers,
             once=once,
             allowed=allowed_false_alarms(settings),
+            maintenance=settings.maintenance,
         )
         for s in settings.sources:
             source = load_adapter(s.adapter)(s.name, s.options)

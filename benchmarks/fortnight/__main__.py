@@ -30,7 +30,7 @@ def measure(quick: bool) -> Iterator[Measure]:
     fortnight = plan(SEED, runs, span_s)
     happened = _watched(fortnight)
     weeks = span_s / (FORTNIGHT_S / 2.0)
-    points = sum(len(run.losses) for run in fortnight.runs)
+    points = sum(len(run.log.losses) for run in fortnight.runs)
     curves = "real curves" if fortnight.real else "simulated curves"
     yield Measure(
         "runs", float(runs), note=f"{points} losses in {span_s / 86_400.0:g} days, {curves}"
@@ -52,7 +52,7 @@ def measure(quick: bool) -> Iterator[Measure]:
     )
     unspent = [m for m in tell(fortnight, happened, None) if m.told.event is Event.FIRING]
     yield Measure("alerts told without a budget", float(len(unspent)))
-    breaches = sum(_breaches(run.losses) for run in fortnight.runs)
+    breaches = sum(_breaches(run.log.losses) for run in fortnight.runs)
     yield Measure(
         "messages of a rolling z-score",
         float(breaches),

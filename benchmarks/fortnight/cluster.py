@@ -9,9 +9,10 @@ and a night in which the storage hangs and with it every run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.curves import Floats, Log, corpus, shared, simulated
 
@@ -33,7 +34,8 @@ class Planned:
 
     name: str
     times: Floats
-    losses: Floats
+    log: Log
+    """Its steps, losses and learning rates, a row each."""
     sweep: str = ""
     rewinds: tuple[tuple[int, int], ...] = ()
     """(row, row that its step goes back to): it was preempted before that row."""
@@ -58,10 +60,10 @@ def plan(seed: int, runs: int, span_s: float) -> Fortnight:
     rng = np.random.default_rng(seed)
     folder = shared()
     given = [] if folder is None else list(corpus(folder, ("clean", "spike", "nan", "diverged")))
-    clean = [log.losses for log in given if log.label == "clean" and len(log) >= LEAST_POINTS]
+    clean = [log for log in given if log.label == "clean" and len(log) >= LEAST_POINTS]
     real = bool(clean)
     if not real:
-        clean = [simulated(seed, index)[1][:4_000] for index in range(40)]
+        clean = [_log(simulated(seed, index)[1][:4_000]) for index in range(40)]
     hang_at = float(rng.uniform(0.4, 0.6)) * span_s
     hang = (hang_at, hang_at + 2 * 3_600.0)
     planned = [
@@ -77,30 +79,31 @@ def plan(seed: int, runs: int, span_s: float) -> Fortnight:
 def _ordinary(
     rng: np.random.Generator,
     name: str,
-    clean: Sequence[Floats],
+    clean: Sequence[Log],
     span_s: float,
     hang: Hang,
 ) -> Planned:
-    losses = clean[int(rng.integers(len(clean)))]
+    log = clean[int(rng.integers(len(clean)))]
     rewinds: tuple[tuple[int, int], ...] = ()
     if rng.random() < 1 / 7:
-        at = int(rng.uniform(0.3, 0.9) * len(losses))
+        at = int(rng.uniform(0.3, 0.9) * len(log))
         back = int(at * rng.uniform(0.8, 0.95))
-        losses = np.concatenate([losses[:at], losses[back:]])
+        log = _rows(log, np.concatenate([np.arange(at), np.arange(back, len(log))]))
         rewinds = ((at, back),)
-    times = _times(rng, len(losses), span_s, hang, [at for at, _ in rewinds])
-    kept = times < span_s
-    return Planned(name, times[kept], losses[kept], rewinds=rewinds)
+    times = _times(rng, len(log), span_s, hang, [at for at, _ in rewinds])
+    kept = np.flatnonzero(times < span_s)
+    return Planned(name, times[kept], _rows(log, kept), rewinds=rewinds)
 
 
 def _sweep(
     rng: np.random.Generator,
     name: str,
-    clean: Sequence[Floats],
+    clean: Sequence[Log],
     span_s: float,
     hang: Hang,
 ) -> list[Planned]:
-    losses = clean[int(rng.integers(len(clean)))]
+    log = clean[int(rng.integers(len(clean)))]
+    losses = log.losses
     begun = float(rng.uniform(0.05, 0.7)) * span_s
     found = []
     for n in range(A_SWEEP):
@@ -111,43 +114,52 @@ def _sweep(
             growth = np.maximum(0.0, np.arange(len(own)) - incident) / (0.1 * len(own))
             own = own + np.abs(own[0] - own[-1]) * growth**2
         times = _times(rng, len(own), span_s, hang, (), begun + n * 600.0)
-        kept = times < span_s
-        found.append(
-            Planned(
-                f"{name}/{n:02}", times[kept], own[kept], name, (), incident, incident is not None
-            )
-        )
+        kept = np.flatnonzero(times < span_s)
+        row = _rows(replace(log, losses=own), kept)
+        on_purpose = incident is not None
+        found.append(Planned(f"{name}/{n:02}", times[kept], row, name, (), incident, on_purpose))
     return found
 
 
 def _incidents(
     rng: np.random.Generator,
     given: Sequence[Log],
-    clean: Sequence[Floats],
+    clean: Sequence[Log],
     span_s: float,
     hang: Hang,
 ) -> list[Planned]:
     """Return the two runs that go wrong: real logs of that where they are given."""
-    jump = next((log.losses for log in given if log.name.startswith(JUMP)), None)
+    jump = next((log for log in given if log.name.startswith(JUMP)), None)
     if jump is None:
-        jump = clean[0].copy()
-        at = int(0.6 * len(jump))
-        jump[at:] += 8.0 * float(np.std(np.diff(jump[at - 200 : at])))
+        at, losses = int(0.6 * len(clean[0])), clean[0].losses.copy()
+        losses[at:] += 8.0 * float(np.std(np.diff(losses[at - 200 : at])))
+        jump = replace(clean[0], losses=losses)
     else:
-        at = _largest_rise(jump)
-    broke = next((log.losses for log in given if log.name.startswith(BROKE)), None)
+        at = _largest_rise(jump.losses)
+    broke = next((log for log in given if log.name.startswith(BROKE)), None)
     if broke is None:
-        broke = clean[1].copy()
-        broke[int(0.7 * len(broke)) :] = np.nan
-        at_nan = int(0.7 * len(broke))
+        gone, losses = int(0.7 * len(clean[1])), clean[1].losses.copy()
+        losses[gone:] = np.nan
+        broke = replace(clean[1], losses=losses)
     else:
         # The loss has a hump before it is gone: that is where its incident begins.
-        at_nan = _largest_rise(broke[30 : int(np.flatnonzero(~np.isfinite(broke))[0])]) + 30
+        finite = int(np.flatnonzero(~np.isfinite(broke.losses))[0])
+        gone = _largest_rise(broke.losses[30:finite]) + 30
     found = []
-    for name, losses, incident in (("jumps", jump, at), ("breaks", broke, at_nan)):
-        times = _times(rng, len(losses), span_s, hang, (), 0.2 * span_s, 15.0)
-        found.append(Planned(name, times, losses, incident=incident))
+    for name, log, incident in (("jumps", jump, at), ("breaks", broke, gone)):
+        times = _times(rng, len(log), span_s, hang, (), 0.2 * span_s, 15.0)
+        found.append(Planned(name, times, log, incident=incident))
     return found
+
+
+def _log(losses: Floats) -> Log:
+    return Log("simulated", "simulated", "clean", np.arange(len(losses)) + 1.0, losses, None)
+
+
+def _rows(log: Log, rows: NDArray[np.intp]) -> Log:
+    """Return these rows of a log."""
+    lrs = None if log.lrs is None else log.lrs[rows]
+    return replace(log, steps=log.steps[rows], losses=log.losses[rows], lrs=lrs)
 
 
 def _largest_rise(losses: Floats) -> int:

@@ -66,7 +66,8 @@ def watch(planned: Planned) -> list[Happened]:
         if upto > read:
             for begin, end in _stretches(read, upto, rewinds):
                 back = rewinds.get(begin)
-                restart = None if back is None else Restart("begun again", float(back))
+                step = float(planned.log.steps[begin])
+                restart = None if back is None else Restart("begun again", step)
                 transitions += run.take(_batch(planned, begin, end, restart), now, now, rules)
             read = upto
         else:
@@ -96,13 +97,13 @@ def _stretches(read: int, upto: int, rewinds: dict[int, int]) -> Iterator[tuple[
 
 
 def _batch(planned: Planned, begin: int, end: int, restart: Restart | None) -> Batch:
-    shift = 0
-    for at, back in planned.rewinds:
-        if begin >= at:
-            shift = at - back
-    points = [
-        Point("loss", float(row - shift), float(planned.losses[row])) for row in range(begin, end)
-    ]
+    log = planned.log
+    points = []
+    for row in range(begin, end):
+        step = float(log.steps[row])
+        if log.lrs is not None:
+            points.append(Point("lr", step, float(log.lrs[row])))
+        points.append(Point("loss", step, float(log.losses[row])))
     return Batch(points, {"row": end}, restart=restart)
 
 

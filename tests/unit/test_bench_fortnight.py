@@ -25,7 +25,7 @@ def test_the_rows_of_a_run_come_in_order_and_none_while_the_storage_hangs(planne
     for run in planned.runs:
         assert (np.diff(run.times) > 0).all()
         assert not ((run.times > begin) & (run.times < end)).any()
-        assert len(run.times) == len(run.losses)
+        assert len(run.times) == len(run.log)
 
 
 def test_the_same_seed_plans_the_same(planned):

@@ -73,10 +73,30 @@ def test_right_settings_are_shown_to_a_program(
             }
         ],
         "digests": [],
+        "maintenance": [],
         "notes": [],
         "mistakes": [],
     }
     assert not (tmp_path / "here.db").exists()
+
+
+@pytest.mark.usefixtures("toy_adapter")
+def test_maintenance_windows_are_shown_with_when_they_hold(wtwin_watch: CommandLine, config: Path):
+    config.write_text(
+        CONFIG
+        + """
+[[maintenance]]
+match = "source=toy"
+days = ["tue"]
+start = "22:00"
+end = "02:00"
+comment = "backup"
+"""
+    )
+
+    shown = wtwin_watch("check", "--config", config).out
+
+    assert "maintenance:\n  source=toy  on Tuesdays from 22:00 to 02:00 UTC  backup\n" in shown
 
 
 @pytest.mark.usefixtures("toy_adapter")
@@ -220,6 +240,7 @@ def test_the_schema_is_printed(wtwin_watch: CommandLine):
         "receiver",
         "route",
         "digest",
+        "maintenance",
     }
 
 

@@ -183,3 +183,71 @@ def test_a_silence_that_ended_long_ago_is_forgotten(
 
 def test_there_is_nothing_to_silence_without_a_state(wtwin_watch: CommandLine, state_path: Path):
     assert wtwin_watch("silence", "run=a", "--for", "2h", *SAID, "--state", state_path).code == 69
+
+
+@pytest.fixture
+def windows(tmp_path: Path) -> Path:
+    """Windows of which one of two always holds, one that is far ahead, and one that is over."""
+    path = tmp_path / "config.toml"
+    path.write_text(
+        """
+        [[maintenance]]
+        match = "run=a"
+        start = "00:00"
+        end = "23:59"
+        comment = "by day"
+        [[maintenance]]
+        match = "run=a"
+        start = "23:59"
+        end = "00:00"
+        comment = "by night"
+        [[maintenance]]
+        match = "everything"
+        days = ["2999-12-24"]
+        start = "01:00"
+        end = "02:00"
+        comment = "Christmas"
+        [[maintenance]]
+        match = "run=a"
+        days = ["2020-12-24"]
+        start = "01:00"
+        end = "02:00"
+        comment = "over"
+        """
+    )
+    return path
+
+
+def test_maintenance_windows_are_listed_with_the_time_that_holds_or_comes_next(
+    wtwin_watch: CommandLine, state_path: Path, alerts: Store, windows: Path
+):
+    place = ("--state", state_path, "--config", windows)
+
+    first, *others = wtwin_watch("silence", "list", *place, "--json").json
+
+    assert (first["matchers"], first["author"], first["comment"]) == ("", "settings", "Christmas")
+    assert (first["state"], len(first["alerts"])) == ("pending", 3)
+    assert (
+        datetime.fromtimestamp(first["starts_at"], UTC).isoformat() == "2999-12-24T01:00:00+00:00"
+    )
+    assert {one["comment"] for one in others} == {"by day", "by night"}
+    assert sorted(one["state"] for one in others) == ["active", "pending"]
+    assert all(one["alerts"] == ["alert-a"] for one in others)
+    shown = wtwin_watch("silence", "list", *place).out.splitlines()
+    assert "  pending  everything  from 2999-12-24 " in shown[0]
+    refused = wtwin_watch("silence", "end", first["id"][:8], *place)
+    assert (refused.code, "is a [[maintenance]] window of the settings" in refused.err) == (2, True)
+
+
+def test_an_alert_in_a_maintenance_window_is_marked_as_silenced(
+    wtwin_watch: CommandLine, state_path: Path, alerts: Store, windows: Path
+):
+    place = ("--state", state_path, "--config", windows)
+
+    listed = wtwin_watch("alerts", *place, "--json").json
+    [shown] = wtwin_watch("alerts", "show", "alert-a", *place, "--json").json
+    status = wtwin_watch("status", *place, "--json").json
+
+    assert {one["id"] for one in listed if one["silenced"]} == {"alert-a"}
+    assert shown["silenced"]["author"] == "settings"
+    assert {one["id"] for one in status["alerts"] if one["silenced"]} == {"alert-a"}

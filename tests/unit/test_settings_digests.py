@@ -123,8 +123,8 @@ def test_what_is_no_time_zone_is_a_mistake(mistakes, name):
 
 
 def test_a_machine_without_time_zones_is_told_what_to_install(mistakes, monkeypatch):
-    monkeypatch.setattr("wtwin_watch.settings.digests.available_timezones", set)
-    monkeypatch.setattr("wtwin_watch.settings.digests.ZoneInfo", _absent)
+    monkeypatch.setattr("wtwin_watch.settings.times.available_timezones", set)
+    monkeypatch.setattr("wtwin_watch.settings.times.ZoneInfo", _absent)
 
     [told] = mistakes('[[digest]]\nreceiver = "team"\ntimezone = "Europe/Berlin"\n')
 
@@ -134,7 +134,7 @@ def test_a_machine_without_time_zones_is_told_what_to_install(mistakes, monkeypa
 
 
 def test_utc_needs_no_time_zones(load, monkeypatch):
-    monkeypatch.setattr("wtwin_watch.settings.digests.ZoneInfo", _absent)
+    monkeypatch.setattr("wtwin_watch.settings.times.ZoneInfo", _absent)
 
     [digest] = load('[[digest]]\nreceiver = "team"\ntimezone = "UTC"\n').digests
 

@@ -12,6 +12,7 @@ from wtwin_watch.alerting import matching
 from wtwin_watch.settings import Flags, load_settings
 from wtwin_watch.settings.asked import OWNERS
 from wtwin_watch.settings.digests import DigestTable
+from wtwin_watch.settings.maintenance import MaintenanceTable
 from wtwin_watch.settings.mistakes import keys
 from wtwin_watch.settings.model import (
     AlertSettings,
@@ -131,6 +132,7 @@ def test_every_key_is_documented_in_its_section():
         ("Receivers: `[[receiver]]`", keys(ReceiverTable)),
         ("Routes: `[[route]]`", keys(RouteTable)),
         ("Digests: `[[digest]]`", keys(DigestTable)),
+        ("Maintenance windows: `[[maintenance]]`", keys(MaintenanceTable)),
         *((heading, own - names) for heading, own in plugin_tables()),
     ]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wtwin_watch.cli.marks import marks, silence_as_json
+from wtwin_watch.cli.marks import maintenance_now, marks, silence_as_json
 from wtwin_watch.cli.options import json_option, place_options
 from wtwin_watch.cli.output import moment, number, print_json, table
 from wtwin_watch.errors import UsageError
@@ -53,12 +53,13 @@ def command(
     from wtwin_watch.store import history
 
     state, now = load_state(flags, os.environ), time.time()
+    quiet = maintenance_now(flags, now)
     if action == "list":
         if ids:
             raise UsageError("list takes no ID; 'wtwin-watch alerts show ID' tells about one")
-        stories = history.read_alerts(state, now, open_only=open_only, most=most)
+        stories = history.read_alerts(state, now, open_only=open_only, most=most, also=quiet)
     elif ids:
-        stories = [history.read_story(state, now, id_) for id_ in ids]
+        stories = [history.read_story(state, now, id_, quiet) for id_ in ids]
     else:
         raise UsageError("show wants the ID of an alert; 'wtwin-watch alerts' lists them")
     if as_json:

@@ -135,6 +135,14 @@ def _result(settings: Settings, sources: list[dict[str, Any]]) -> dict[str, Any]
             {"receiver": digest.receiver, "when": str(digest.schedule)}
             for digest in settings.digests
         ],
+        "maintenance": [
+            {
+                "matchers": window.what or "everything",
+                "when": str(window),
+                "comment": window.comment,
+            }
+            for window in settings.maintenance
+        ],
         "notes": [
             *settings.notes,
             *([] if budget is None else [str(budget)]),
@@ -170,6 +178,9 @@ def _shown(result: dict[str, Any]) -> list[str]:
     )
     if result["digests"]:
         lines += ["", "digests:", *table((d["receiver"], d["when"]) for d in result["digests"])]
+    if result["maintenance"]:
+        quiet = ((w["matchers"], w["when"], w["comment"]) for w in result["maintenance"])
+        lines += ["", "maintenance:", *table(quiet)]
     notes = [f"note: {one_line(note)}" for note in result["notes"]]
     return [*lines, "", *notes] if notes else lines
 

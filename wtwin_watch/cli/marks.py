@@ -1,7 +1,8 @@
-"""How an alert is marked that isn't told: somebody has seen it, or it is silenced."""
+"""How an alert is marked that isn't told: somebody has seen it, or it is silenced, also by the settings."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from wtwin_watch.cli.output import moment
@@ -9,6 +10,7 @@ from wtwin_watch.cli.output import moment
 if TYPE_CHECKING:
     from wtwin_watch.alerting.silences import Silence
     from wtwin_watch.model import Alert
+    from wtwin_watch.settings import Flags
 
 
 def marks(alert: Alert, silence: Silence | None, now: float) -> list[str]:
@@ -32,3 +34,11 @@ def silence_as_json(silence: Silence | None) -> dict[str, Any] | None:
         "comment": silence.comment,
         "ends_at": silence.ends_at,
     }
+
+
+def maintenance_now(flags: Flags, now: float) -> list[Silence]:
+    """The silences that the maintenance windows of the settings are now. Raises `SettingsError`."""
+    from wtwin_watch.alerting.maintenance import holding
+    from wtwin_watch.settings import load_maintenance
+
+    return holding(load_maintenance(flags, os.environ), now)

@@ -22,6 +22,7 @@ from wtwin_watch.errors import UsageError
 
 if TYPE_CHECKING:
     from wtwin_watch.alerting.matching import Matcher
+    from wtwin_watch.alerting.silences import Silence
     from wtwin_watch.settings import Flags
     from wtwin_watch.store.silences import Covering
 
@@ -53,7 +54,8 @@ def command(
 
     A silence takes its alerts by matchers such as project=myteam/llm, run=~"sweep-.*", severity!=critical
     or tag=debug; all of them must hold. Watching goes on, and what still fires at its end is told then. The
-    word add may be left out. An ID may be cut to its first characters.
+    word add may be left out. An ID may be cut to its first characters. The maintenance windows of the
+    settings are listed too, each with the time that holds or comes next.
 
     \b
     Examples:
@@ -89,11 +91,12 @@ def command(
     elif action == "end":
         if not rest:
             raise UsageError("end wants the ID of a silence; 'wtwin-watch silence' lists them")
+        _check_ends_no_window(rest, _windows(flags, now))
         found = silences.end(state, rest, now)
     else:
         if rest:
             raise UsageError(f"list takes no {rest[0]!r}; it shows all of them")
-        found = silences.read_silences(state, now, ended=ended)
+        found = silences.read_silences(state, now, ended=ended, also=_windows(flags, now))
     if as_json:
         print_json([_plain(one, now) for one in found])
     else:
@@ -110,6 +113,21 @@ def _action(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     if "=" in words[0]:
         return "add", words
     raise UsageError(f"{words[0]!r} is neither a matcher nor one of {', '.join(ACTIONS)}")
+
+
+def _windows(flags: Flags, now: float) -> list[Silence]:
+    """The silence that each maintenance window of the settings is now or will be next."""
+    from wtwin_watch.alerting.maintenance import next_silence
+    from wtwin_watch.settings import load_maintenance
+
+    found = (next_silence(window, now) for window in load_maintenance(flags, os.environ))
+    return [silence for silence in found if silence is not None]
+
+
+def _check_ends_no_window(ids: tuple[str, ...], windows: list[Silence]) -> None:
+    for id_ in ids:
+        if id_ and any(silence.id.startswith(id_) for silence in windows):
+            raise UsageError(f"{id_}: is a [[maintenance]] window of the settings; change it there")
 
 
 def _matchers(words: tuple[str, ...], *, everything: bool) -> tuple[Matcher, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wtwin_watch.cli.marks import marks, silence_as_json
+from wtwin_watch.cli.marks import maintenance_now, marks, silence_as_json
 from wtwin_watch.cli.options import json_option, place_options
 from wtwin_watch.cli.output import counted, moment, number, print_json, table
 from wtwin_watch.model import AlertState, RunStatus
@@ -38,7 +38,7 @@ def command(flags: Flags, as_json: bool) -> int:
     from wtwin_watch.store.status import read_status
 
     now = time.time()
-    status = read_status(load_state(flags, os.environ), now)
+    status = read_status(load_state(flags, os.environ), now, maintenance_now(flags, now))
     if as_json:
         print_json(_plain(status))
     else:

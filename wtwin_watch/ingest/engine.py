@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from wtwin_watch.alerting.maintenance import Window
     from wtwin_watch.alerting.telling import Telling
     from wtwin_watch.ingest.plan import Patience, SourcePlan
     from wtwin_watch.ingest.workers import Outcome
@@ -53,7 +54,8 @@ class Engine:
     ``telling`` says who is told of what; ``told`` is called when there is something for them in the
     outbox. ``once``: every source is looked at a single time. Schedules go by
     ``clock.monotonic``, what is stored by ``clock.time``. ``allowed``: so many false alarms a second may be
-    told of all runs together; None: as many as the detector finds.
+    told of all runs together; None: as many as the detector finds. ``maintenance``: when nobody is to hear
+    first of what.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Engine:
         told: Callable[[], None],
         once: bool = False,
         allowed: float | None = None,
+        maintenance: Sequence[Window] = (),
     ) -> None:
         self._store = store
         self._clock = clock
@@ -81,7 +84,7 @@ class Engine:
         self._next_budget = 0.0
         self._pollers: dict[str, Poller] = {}
         self._requests = RequestDesk(
-            store, self._saver, clock, self._pollers, self._dispatcher.silence
+            store, self._saver, clock, self._pollers, self._dispatcher.silence, maintenance
         )
         self._requests.heed_silences()
         self._inbox: queue.Queue[tuple[str, Outcome | None]] = queue.Queue(QUEUE_SIZE)

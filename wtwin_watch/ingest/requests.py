@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from wtwin_watch.alerting import lifecycle
+from wtwin_watch.alerting.maintenance import Window, holding
 from wtwin_watch.alerting.silences import Silence
 from wtwin_watch.errors import StoreError
 from wtwin_watch.ingest.saving import Saver
@@ -34,7 +35,7 @@ OF_RECEIVER = (
 class RequestDesk:
     """Answers requests on the engine's thread. What comes of one is saved together with its answer.
 
-    ``silence`` is given the silences that there are.
+    ``silence`` is given the silences that there are, those of the ``maintenance`` windows among them.
     """
 
     def __init__(
@@ -44,19 +45,22 @@ class RequestDesk:
         clock: Clock,
         pollers: Mapping[str, Poller],
         silence: Callable[[Sequence[Silence]], None],
+        maintenance: Sequence[Window] = (),
     ) -> None:
         self._store = store
         self._saver = saver
         self._clock = clock
         self._pollers = pollers
         self._silence = silence
+        self._maintenance = maintenance
         self._answered: set[int] = set()
         """Answered, and perhaps not saved yet, so that the store still lists them."""
         self._failing = False
 
     def heed_silences(self) -> None:
         """Let the silences hold that there are now. Raises `StoreError`."""
-        self._silence(self._store.silences(self._clock.time()))
+        now = self._clock.time()
+        self._silence([*self._store.silences(now), *holding(self._maintenance, now)])
 
     def serve(self) -> None:
         """Take up what was asked since the last time. To be followed by writing what is to be saved."""

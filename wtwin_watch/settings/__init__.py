@@ -1,6 +1,12 @@
 """The settings: read from file, environment and flags, and checked once, before anything starts."""
 
-from wtwin_watch.settings.load import load_detector, load_settings, load_state, load_told
+from wtwin_watch.settings.load import (
+    load_detector,
+    load_maintenance,
+    load_settings,
+    load_state,
+    load_told,
+)
 from wtwin_watch.settings.model import (
     AlertSettings,
     DetectorSettings,
@@ -21,6 +27,7 @@ __all__ = [
     "SourceSettings",
     "allowed_false_alarms",
     "load_detector",
+    "load_maintenance",
     "load_settings",
     "load_state",
     "load_told",

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from wtwin_watch import logs, plugins
 from wtwin_watch.alerting.digest import Digest
+from wtwin_watch.alerting.maintenance import Window
 from wtwin_watch.alerting.routing import Recipient, Routing
 from wtwin_watch.errors import SettingsError, UsageError
 from wtwin_watch.settings.arguments import secret_in
@@ -18,6 +19,7 @@ from wtwin_watch.settings.digests import read_digests
 from wtwin_watch.settings.files import Document, home, read_document, read_file, user_file
 from wtwin_watch.settings.given import Entry, given_receivers, given_sources, terminal
 from wtwin_watch.settings.lines import KeyPath
+from wtwin_watch.settings.maintenance import read_maintenance
 from wtwin_watch.settings.mistakes import Mistakes, Model, Place, keys
 from wtwin_watch.settings.model import (
     AlertSettings,
@@ -32,7 +34,7 @@ from wtwin_watch.settings.model import (
 )
 from wtwin_watch.settings.routes import read_routing, untold
 
-TABLES = ("state", "alerts", "detector", "source", "receiver", "route", "digest")
+TABLES = ("state", "alerts", "detector", "source", "receiver", "route", "digest", "maintenance")
 
 _A_SOURCE = """\
     [[source]]
@@ -69,6 +71,7 @@ def load_settings(
         receivers=receivers,
         routing=routing,
         digests=digests,
+        maintenance=read_maintenance(_entries("maintenance", document, mistakes), mistakes),
         file=document.path,
         notes=tuple(notes),
     )
@@ -131,6 +134,15 @@ def load_state(flags: Flags, environ: Mapping[str, str]) -> str:
     logs.hide(_password(state))
     mistakes.check()
     return state
+
+
+def load_maintenance(flags: Flags, environ: Mapping[str, str]) -> tuple[Window, ...]:
+    """Read the maintenance windows, and no more: other mistakes in the settings don't matter here."""
+    mistakes = Mistakes()
+    document = read_document(flags.config, environ, mistakes)
+    windows = read_maintenance(_entries("maintenance", document, mistakes), mistakes)
+    mistakes.check()
+    return windows
 
 
 def _check_tables(document: Document, mistakes: Mistakes) -> None:

@@ -20,6 +20,7 @@ from pydantic import (
 
 from wtwin_watch.alerting.budget import parse_budget
 from wtwin_watch.alerting.digest import Digest
+from wtwin_watch.alerting.maintenance import Window
 from wtwin_watch.alerting.routing import Recipient, Routing
 from wtwin_watch.model import Severity
 from wtwin_watch.protocols import Options, SourceOptions
@@ -340,6 +341,8 @@ class Settings:
     routing: Routing
     """Which of the receivers are told of what."""
     digests: tuple[Digest, ...] = ()
+    maintenance: tuple[Window, ...] = ()
+    """When people are told of nothing new about what."""
     file: Path | None = None
     """The settings file that was read, if any."""
     notes: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from wtwin_watch import plugins
 from wtwin_watch.errors import SettingsError
 from wtwin_watch.settings.digests import DigestTable
+from wtwin_watch.settings.maintenance import MaintenanceTable
 from wtwin_watch.settings.model import (
     AlertSettings,
     DetectorSettings,
@@ -44,6 +45,7 @@ def settings_schema() -> dict[str, Any]:
             },
             "route": {"type": "array", "items": _of(RouteTable)},
             "digest": {"type": "array", "items": _of(DigestTable)},
+            "maintenance": {"type": "array", "items": _of(MaintenanceTable)},
         },
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -61,8 +61,13 @@ class Story:
     decisions: tuple[Decided, ...] = ()
 
 
-def read_alerts(state: str, now: float, *, open_only: bool, most: int) -> list[Story]:
-    """The latest alerts, newest first, without their changes. Raises `StoreError` without a state."""
+def read_alerts(
+    state: str, now: float, *, open_only: bool, most: int, also: Sequence[Silence] = ()
+) -> list[Story]:
+    """The latest alerts, newest first, without their changes. Raises `StoreError` without a state.
+
+    ``also``: silences that are kept elsewhere.
+    """
     t = tables.alerts.c
     query = sa.select(t.alert_json).order_by(t.started_at.desc()).limit(most)
     if open_only:
@@ -70,19 +75,22 @@ def read_alerts(state: str, now: float, *, open_only: bool, most: int) -> list[S
     with database.visited(state) as connection:
         alerts = [codec.load_alert(text) for text in connection.execute(query).scalars()]
         runs = [_run(connection, alert) for alert in alerts]
-        silenced = _silenced(connection, zip(alerts, runs, strict=True), now)
+        silenced = _silenced(connection, zip(alerts, runs, strict=True), now, also)
         return [
             Story(alert, run, (), (), silenced.get(alert.id))
             for alert, run in zip(alerts, runs, strict=True)
         ]
 
 
-def read_story(state: str, now: float, id_: str) -> Story:
-    """All about the alert whose id begins with ``id_``. Raises `UsageError` where that is none or several."""
+def read_story(state: str, now: float, id_: str, also: Sequence[Silence] = ()) -> Story:
+    """All about the alert whose id begins with ``id_``. Raises `UsageError` where that is none or several.
+
+    ``also``: silences that are kept elsewhere.
+    """
     with database.visited(state) as connection:
         alert = find_alert(connection, id_)
         run = _run(connection, alert)
-        silence = _silenced(connection, [(alert, run)], now).get(alert.id)
+        silence = _silenced(connection, [(alert, run)], now, also).get(alert.id)
         changes, told = _changes(connection, alert), _told(connection, alert)
         decided = _decided(connection, alert)
         return Story(alert, run, changes, told, silence, decided)
@@ -100,11 +108,14 @@ def find_alert(connection: sa.Connection, id_: str) -> Alert:
 
 
 def _silenced(
-    connection: sa.Connection, about: Iterable[tuple[Alert, Run | None]], now: float
+    connection: sa.Connection,
+    about: Iterable[tuple[Alert, Run | None]],
+    now: float,
+    also: Sequence[Silence],
 ) -> dict[str, Silence]:
     # An alert about a source is about no run, and a run may be forgotten.
     known = [(alert, run or Run(alert.run, alert.run.source)) for alert, run in about]
-    return silences.covering_now(connection, known, now)
+    return silences.covering_now(connection, known, now, also)
 
 
 def _run(connection: sa.Connection, alert: Alert) -> Run | None:

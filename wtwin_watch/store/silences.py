@@ -55,10 +55,17 @@ def add(
         return _covering(connection, [silence])[0]
 
 
-def read_silences(state: str, now: float, *, ended: bool) -> list[Covering]:
-    """The silences that haven't ended, or all that are remembered, the one that ends last first."""
+def read_silences(
+    state: str, now: float, *, ended: bool, also: Sequence[Silence] = ()
+) -> list[Covering]:
+    """The silences that haven't ended, or all that are remembered, the one that ends last first.
+
+    ``also``: silences that are kept elsewhere.
+    """
     with database.visited(state) as connection:
-        return _covering(connection, load(connection, None if ended else now))
+        found = [*load(connection, None if ended else now), *also]
+        found.sort(key=lambda silence: silence.ends_at, reverse=True)
+        return _covering(connection, found)
 
 
 def end(state: str, ids: Sequence[str], now: float) -> list[Covering]:
@@ -93,10 +100,16 @@ def load(connection: sa.Connection, not_ended_at: float | None) -> list[Silence]
 
 
 def covering_now(
-    connection: sa.Connection, about: Sequence[tuple[Alert, Run]], now: float
+    connection: sa.Connection,
+    about: Sequence[tuple[Alert, Run]],
+    now: float,
+    also: Sequence[Silence] = (),
 ) -> dict[str, Silence]:
-    """By the id of each alert that is open and silenced now: the silence that covers it."""
-    silences = load(connection, now)
+    """By the id of each alert that is open and silenced now: the silence that covers it.
+
+    ``also``: silences that are kept elsewhere.
+    """
+    silences = [*load(connection, now), *also]
     covers = {
         alert.id: silencing(silences, labels_of(alert, run), now)
         for alert, run in about

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -67,10 +67,13 @@ class Status:
     """(receiver, state, attempts, last error) of what waits after a failure, or is parked."""
 
 
-def read_status(state: str, now: float) -> Status:
-    """Read the state at ``state`` (a path or URL). Raises `StoreError` where there is none to read."""
+def read_status(state: str, now: float, also: Sequence[Silence] = ()) -> Status:
+    """Read the state at ``state`` (a path or URL). Raises `StoreError` where there is none to read.
+
+    ``also``: silences that are kept elsewhere.
+    """
     with database.visited(state) as connection:
-        return _read(connection, database.shown(database.database_url(state)), now)
+        return _read(connection, database.shown(database.database_url(state)), now, also)
 
 
 def read_budget(connection: sa.Connection) -> Budget | None:
@@ -110,7 +113,7 @@ def is_watched(connection: sa.Connection, now: float) -> bool:
     )
 
 
-def _read(connection: sa.Connection, state: str, now: float) -> Status:
+def _read(connection: sa.Connection, state: str, now: float, also: Sequence[Silence]) -> Status:
     t = tables
     holder_row = connection.execute(sa.select(t.owner)).one_or_none()
     holder = None if holder_row is None else codec.loads(holder_row.holder_json)
@@ -163,7 +166,7 @@ def _read(connection: sa.Connection, state: str, now: float) -> Status:
         sources=tuple(sources),
         runs=tuple(runs),
         alerts=tuple(alerts),
-        silenced=silences.covering_now(connection, about, now),
+        silenced=silences.covering_now(connection, about, now, also),
         timeline=tuple(read_timeline(connection, TIMELINE)),
         outbox={row[0]: row[1] for row in counts},
         budget=read_budget(connection),
