@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wtwin_watch.monitor.columns import Tests, climb, smooth, smooth_clipped
-from wtwin_watch.monitor.contrast import LONGEST
+from wtwin_watch.monitor.columns import Tests
 from wtwin_watch.monitor.evidence import BLOCK, RECENT_BLOCKS, Evidence
 from wtwin_watch.monitor.pace import NARROW
 from wtwin_watch.monitor.points import (
@@ -37,9 +36,10 @@ from wtwin_watch.monitor.points import (
     TAIL_STEADY,
     fading,
 )
+from wtwin_watch.monitor.smoothing import climb, smooth, smooth_clipped
 
 Floats = NDArray[np.float64]
-STRETCH = 8192
+STRETCH = 32_768
 """Points tried at once."""
 LEAST = 256
 """Fewer aren't worth it."""
@@ -86,7 +86,8 @@ class Attempt:
         """Learn the noise of neighbouring points, at every point; False where its scale is released."""
         evidence = self.evidence
         d = np.abs(np.diff(self.losses, prepend=evidence.last))
-        found = smooth_clipped(d, evidence.ad, POINT_MEMORY)
+        gains = np.full(len(d), 1.0 / POINT_MEMORY)
+        found = smooth_clipped(d, evidence.ad, gains)
         if found is None:
             return False
         self.ad, clipped = found
@@ -134,8 +135,6 @@ class Attempt:
         recent = self.used.reshape(-1, BLOCK).mean(axis=1)
         known = np.array(evidence.recent)
         self.recent = np.concatenate((known, recent))
-        if len(known) < LONGEST:
-            return None
         found = self.tests.run(self.ad[ends], self.sdf[ends], self.recent, len(known))
         if found is None:
             return None
@@ -149,7 +148,8 @@ class Attempt:
         evidence, tests = self.evidence, self.tests
         y = self.losses
         base = held(evidence.base, self.bases)
-        away = smooth_clipped(np.abs(y - base), evidence.ar, POINT_MEMORY)
+        gains = np.full(len(y), 1.0 / POINT_MEMORY)
+        away = smooth_clipped(np.abs(y - base), evidence.ar, gains)
         if away is None:
             return None
         ends = self.ends
@@ -197,7 +197,7 @@ class Attempt:
     def _keep_noise(self, ar: float) -> None:
         """Let the monitor know what is known at the end; ``ar``: mean deviation from the base."""
         evidence = self.evidence
-        evidence.variances = self.tests.noise[-1].tolist()
+        evidence.variances = self.tests.noise[:, -1].tolist()
         evidence.f = float(self.factors[-1])
         evidence.n += len(self.losses)
         evidence.last = float(self.losses[-1])

@@ -142,9 +142,10 @@ class Blocks:
         return other
 
     def keep(self, x: float) -> None:
-        """Drop the blocks that lie beyond ``x``."""
+        """Drop the blocks that lie beyond ``x``, and one whose middle is there."""
         xs, ys = self.pairs()
-        kept = [i for i, at in enumerate(xs) if at <= x]
+        # The edge of two blocks is the middle of the one that they make up: rounding must not decide.
+        kept = [i for i, at in enumerate(xs) if at < x - 1e-11]
         if len(kept) < len(xs):
             self.fill([xs[i] for i in kept], [ys[i] for i in kept])
 

@@ -1,4 +1,4 @@
-"""The arithmetic of `wtwin_watch.monitor.backfill`: smoothing, climbing and testing in columns."""
+"""The arithmetic of `wtwin_watch.monitor.backfill`: the tests of all blocks in columns."""
 
 # The numbers of the formulas stand in them.
 # ruff: noqa: PLR2004
@@ -29,60 +29,16 @@ from wtwin_watch.monitor.evidence import (
     SWIFT,
     WINDOWS,
 )
-from wtwin_watch.monitor.points import CLIP, SD_OF_DIFFERENCE, SD_OF_MEAN_ABS
-from wtwin_watch.monitor.scales import (
-    EARLY_SPAN,
-    LEVELS,
-    RELEASE,
-    STEADY_SPAN,
-    THIRD_DIFFERENCE,
-    Level,
-)
+from wtwin_watch.monitor.noise_columns import learn_column
+from wtwin_watch.monitor.points import SD_OF_DIFFERENCE, SD_OF_MEAN_ABS
+from wtwin_watch.monitor.scales import LEVELS, Level
+from wtwin_watch.monitor.smoothing import Floats
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Precise = NDArray[np.longdouble]
 Lines = tuple[Floats, Floats, Floats, Floats, Floats, Floats, Floats, Floats]
-TRIES = 100
 LOOK = 3
 """A test looks so many levels up; blocks have their full size here."""
-
-
-def smooth(values: Floats, start: float, memory: int) -> Floats:
-    """Return s_t = s_(t-1) + (v_t - s_(t-1)) / memory, from ``start`` on."""
-    out: Floats = values / memory
-    factor = 1.0 - 1.0 / memory
-    out[0] += factor * start
-    step = 1
-    while step < len(out) and factor > 1e-18:
-        out[step:] += factor * out[:-step].copy()
-        step, factor = 2 * step, factor * factor
-    return out
-
-
-def smooth_clipped(
-    values: Floats, start: float, memory: int
-) -> tuple[Floats, NDArray[np.bool_]] | None:
-    """Smooth values clipped at `CLIP` times what the result was before; return it, and which were.
-
-    None where that isn't settled in some tries.
-    """
-    used = values
-    for _ in range(TRIES):
-        out = smooth(used, start, memory)
-        limit = CLIP * np.concatenate(((start,), out[:-1]))
-        again = np.minimum(values, limit)
-        # Each try settles all up to the next clipped point; what is left after the last change is rounding.
-        if np.allclose(again, used, rtol=1e-13, atol=0.0):
-            return out, values > limit
-        used = again
-    return None
-
-
-def climb(increments: Floats, start: float) -> Floats:
-    """Return s_t = max(0, s_(t-1) + increment), from ``start`` on."""
-    total = np.cumsum(increments)
-    return total - np.minimum(np.minimum.accumulate(total), -start)
 
 
 @dataclass(frozen=True)
@@ -107,73 +63,6 @@ class Events:
     y0: Floats
     half_x: Floats | None
     half_y: Floats | None
-
-
-def learn_column(
-    level: Level,
-    q: int,
-    x: Floats,
-    y: Floats,
-    new: int,
-    noise: Floats | None,
-    fast: float,
-    least: Floats,
-) -> tuple[Floats, Floats]:
-    """Do what `Level.learn` does for each of the last ``new`` blocks of ``x`` and ``y``.
-
-    ``noise``: level 0's noise at each of them, None for level 0 itself, which has a ``fast`` scale beside
-    it. ``least``: a difference below this is rounding. Returns what was known after each, as rows for
-    `Tests.learn`, the first row before them all, and the fast scale after each.
-    """
-    first = max(len(x) - new - 3, 0)
-    x, y = x[first:], y[first:]
-    span = x[3:] - x[:-3]
-    d = np.abs(y[3:] - 3.0 * y[2:-1] + 3.0 * y[1:-2] - y[:-3]) / THIRD_DIFFERENCE
-    missing = new - len(d)
-    d = np.where(d < least[missing:], 0.0, d)
-    rows = [(level.a, level.c, level.r, level.r_count, level.r2, level.r2_count)] * (missing + 1)
-    fasts = [fast] * missing
-    noises = [0.0] * len(d) if noise is None else noise[missing:].tolist()
-    scale = math.sqrt(2.0**q)
-    a, c, run = level.a, level.c, level.run
-    r, r_count, r2, r2_count = level.r, level.r_count, level.r2, level.r2_count
-    for wide, size, other in zip(span.tolist(), d.tolist(), noises, strict=True):
-        if wide < STEADY_SPAN:
-            c += 1
-            used = size
-            limit = CLIP * a
-            if c > 8 and size > limit:
-                run += 1
-                if run <= RELEASE:
-                    used = limit
-            else:
-                run = 0
-            a += (used - a) / (c if c < 64 else 64)
-            if q == 0:
-                used = size
-                if c > 8 and run <= RELEASE and size > CLIP * fast:
-                    used = CLIP * fast
-                fast += (used - fast) / (c if c < 16 else 16)
-        if q and wide < EARLY_SPAN and other > 0.0:
-            relative = size * scale / other
-            if wide < STEADY_SPAN:
-                r_count += 1
-                clipped = min(relative, CLIP * r) if r_count > 8 else relative
-                r += (clipped - r) / min(r_count, 256)
-            r2_count += 1
-            clipped = min(relative, CLIP * r2) if r2_count > 8 else relative
-            r2 += (clipped - r2) / min(r2_count, 32)
-        rows.append((a, c, r, r_count, r2, r2_count))
-        fasts.append(fast)
-    level.a, level.c, level.run = a, c, run
-    level.r, level.r_count, level.r2, level.r2_count = r, r_count, r2, r2_count
-    known = np.array(rows)
-    a_, c_, r_, n_, r2_, n2_ = known.T
-    u = np.where(c_ >= 3, (SD_OF_MEAN_ABS * a_) ** 2 * 2.0**q, 0.0)
-    weight = np.where(c_ >= 3, np.minimum(c_, 64.0) / (4.0 + np.minimum(c_, 64.0)), 0.0)
-    floor = np.where(n_ >= 3, 0.8 * r_ * r_, 0.0)
-    level.u, level.weight, level.floor = float(u[-1]), float(weight[-1]), float(floor[-1])
-    return np.column_stack((a_, c_, u, weight, floor, r2_, n2_)), np.array(fasts)
 
 
 class Tests:
@@ -234,8 +123,8 @@ class Tests:
             )
             known.append(rows)
             if noise is None:
-                fasts = after
-                noise = np.maximum(rows[1:, 0], after)
+                fasts = after[1:]
+                noise = np.maximum(rows[1:, 0], fasts)
             if new:
                 level.blocks.fill(x[-RING:].tolist(), y[-RING:].tolist())
                 level.blocks.count = self.seen[q] + new
@@ -251,15 +140,22 @@ class Tests:
         base = np.maximum((SD_OF_MEAN_ABS * np.maximum(a, fast)) ** 2 * BLOCK, floor)
         v = base
         noise = [v]
+        growth = np.ones(self.blocks)
         for row in rows[1:]:
-            _, _, u, weight, least, _, _ = row.T
+            _, c, u, weight, least, _, _ = row.T
+            finer, known_here = v, weight > 0.0
+            v = v * growth
             v = v + (np.maximum(u * BLOCK, least * base) - v) * weight
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.where(finer > 0.0, v / finer, 1.0)
+            doubt = 2.0 / np.sqrt(np.clip(c, 1.0, 64.0))
+            growth = np.where(known_here, np.clip(ratio - doubt, 1.0, 2.0), growth)
             noise.append(v)
-        self.noise = np.column_stack(noise)
-        self.counts = np.column_stack([row[:, 1] for row in rows])
+        self.noise = np.stack(noise)
+        self.counts = np.stack([row[:, 1] for row in rows])
         self.signs = np.stack([row[:, 5:7] for row in rows], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = self.noise[:, :4].max(axis=1) / base
+            ratio = self.noise[:4].max(axis=0) / base
         self.factors = np.where(base > 0.0, np.sqrt(np.sqrt(ratio)), 1.0)
 
     def run(self, ad: Floats, sdf: Floats, recent: Floats, known: int) -> Floats | None:
@@ -315,24 +211,25 @@ class Tests:
 
     def _variance(self, q: int, at: Ints, count: Ints) -> Floats:
         """Long-run variance of a point, with allowance for not knowing it well; 0 where it's too young."""
-        noise = self.noise[at]
-        v = noise[:, q]
-        worst = noise[:, q : q + LOOK + 1].max(axis=1)
-        c = self.counts[at, q]
+        noise = self.noise[q : q + LOOK + 1, at]
+        v = noise[0]
+        worst = noise.max(axis=0)
+        c = self.counts[q, at]
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = worst * np.sqrt(worst / v) * (1.0 + 4.0 / np.clip(c, 1, 64))
         variance = np.where(v > 0.0, variance, 0.0)
-        young = (count < PROVISIONAL) & (self.counts[at, min(q + LOOK - 1, LEVELS - 1)] == 0)
+        young = (count < PROVISIONAL) & (self.counts[min(q + LOOK - 1, LEVELS - 1), at] == 0)
         if young.any():
+            which = np.flatnonzero(young)
+            at, v, c = at[which], v[which], c[which]
             signs = self.signs[at, q + 1 : q + LOOK]
             ratio, known = signs[:, :, 0], signs[:, :, 1]
-            u = noise[:, :1] * ratio**2 * (1.0 + 2.0 / np.clip(known, 1, 32))
+            u = self.noise[0, at][:, None] * ratio**2 * (1.0 + 2.0 / np.clip(known, 1, 32))
             factor = np.minimum(
                 4.0, 1.5 * np.maximum(u.max(axis=1, initial=0.0), v) / np.where(v > 0.0, v, 1.0)
             )
             factor = np.where((known < 2).any(axis=1), 4.0, factor)
-            factor = np.where(c < 16, 0.0, factor)
-            variance = np.where(young, variance * factor, variance)
+            variance[which] *= np.where(c < 16, 0.0, factor)
         return variance
 
     def _events(

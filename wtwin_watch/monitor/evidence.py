@@ -51,7 +51,7 @@ PROVISIONAL = 10 * REFERENCE
 """A level with fewer blocks is believed only where a coarser one confirms its noise."""
 SMALLEST = 11
 """Ten blocks of reference and one to test."""
-LINE_LASTS = 8
+LINE_LASTS = 4
 """So many blocks of a grown scale one line serves."""
 SWIFT = 3
 """Below this level a test is made only while the latest block lies above the line."""

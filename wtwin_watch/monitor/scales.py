@@ -25,6 +25,8 @@ RELEASE = 4
 SD_OF_MEAN_ABS = 1.2533
 """sigma of a Gaussian ÷ its mean absolute value: sqrt(pi / 2)."""
 THIRD_DIFFERENCE = math.sqrt(20.0)
+DOUBT = [2.0 / math.sqrt(max(c, 1)) for c in range(65)]
+"""How far the ratio of two variances may be off by chance, after so many differences: two sigma or less."""
 ROOTS = [math.sqrt(2.0**q) for q in range(LEVELS)]
 
 
@@ -160,7 +162,10 @@ NOISE = ("a", "r", "r2", "u", "floor", "weight", *COUNTS)
 def long_run_variances(
     levels: list[Level], top: int, noise: float, points: int, floor: float
 ) -> list[float]:
-    """Return the variance of a point by the noise of each level's blocks, shrunk towards the finer level's.
+    """Return the variance of a point by the noise of each level's blocks, shrunk towards what finer ones say.
+
+    Where it surely grew from one level to the next it is expected to grow as much once more: noise that
+    remembers tells so before there are blocks long enough to see it.
 
     ``top``: the highest level that is asked for. ``noise``: of level 0's block means. ``points``: in one of
     them. ``floor``: no variance is below.
@@ -169,10 +174,17 @@ def long_run_variances(
     v = max(v, floor)
     base = v
     found = [v]
+    growth = 1.0
     for level in levels[1 : top + 1]:
+        finer = v
+        v *= growth
         if level.weight:
             u = level.u * points
             by_ratio = level.floor * base
             v += ((u if u > by_ratio else by_ratio) - v) * level.weight
+            growth = 1.0
+            if v > finer > 0.0:
+                c = level.c
+                growth = min(max(v / finer - DOUBT[c if c < 64 else 64], 1.0), 2.0)
         found.append(v)
     return found

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wtwin_watch.errors import SnapshotError
 from wtwin_watch.monitor.backfill import LEAST, STRETCH, Attempt, Floats
+from wtwin_watch.monitor.contrast import LONGEST
 from wtwin_watch.monitor.episode import Episode, Rise, plain, value
 from wtwin_watch.monitor.evidence import BLOCK, Evidence
 from wtwin_watch.monitor.far import parse_far, threshold
@@ -174,16 +175,14 @@ class TrendMonitor(Judging):
         if at.ndim != 1 or at.shape != y.shape or (rates is not None and rates.shape != y.shape):
             raise ValueError("steps, losses and learning rates must be columns of the same length")
         out = np.empty(len(y), dtype=STATE_DTYPE)
-        i, plain_until = 0, 0
+        i = 0
         while i < len(y):
-            took = 0
-            if i >= plain_until and rates is None:
-                took, wait = self._stretch(at[i:], y[i:], out[i:])
-                plain_until = i + wait
+            took, wait = self._stretch(at[i:], y[i:], out[i:]) if rates is None else (0, STRETCH)
             if not took:
-                rate = None if rates is None else float(rates[i])
-                out[i] = self.update(float(at[i]), float(y[i]), rate)
-                took = 1
+                took = min(wait, len(y) - i)
+                some = slice(i, i + took)
+                lr = repeat(None) if rates is None else rates[some].tolist()
+                out[some] = list(map(self.update, at[some].tolist(), y[some].tolist(), lr))
             i += took
         return out
 
@@ -198,6 +197,8 @@ class TrendMonitor(Judging):
             return 0, 4 * BLOCK
         if evidence.values:
             return 0, BLOCK - len(evidence.values)
+        if len(evidence.recent) < LONGEST:
+            return 0, (LONGEST - len(evidence.recent)) * BLOCK
         self._sync()
         room = min(len(losses), STRETCH) // BLOCK * BLOCK
         if room < LEAST:
