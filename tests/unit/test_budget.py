@@ -137,3 +137,9 @@ def test_a_rise_is_found_at_once_and_told_once_it_is_strong_enough(tmp_path):
     assert found_at is not None
     assert told_at is not None
     assert found_at < told_at
+
+
+def test_before_a_run_shows_its_pace_nothing_is_claimed():
+    text = str(replace(CLUSTER, runs=0, points=0.0))
+
+    assert text == "false alarms to expect a week: known once a run shows how fast it logs"

@@ -66,6 +66,8 @@ class Budget:
         return self.far_to_tell <= VERIFIED_FAR
 
     def __str__(self) -> str:
+        if not self.runs:
+            return "false alarms to expect a week: known once a run shows how fast it logs"
         text = (
             f"false alarms to expect a week: {self.told_a_week:.2g} told of {self.found_a_week:.2g} found"
             f" ({self.runs} run{'s' * (self.runs != 1)}, {self.points * 60.0:.3g} losses a minute)"
