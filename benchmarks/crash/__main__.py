@@ -79,8 +79,13 @@ def _measures(stage: Stage, kills: int, took_s: float) -> Iterator[Measure]:
     yield Measure("second deliveries with another key", told.new_keys, at_most=0)
     yield Measure("episodes known otherwise than logged", stage.wrongly_known(), at_most=0)
     yield Measure("runs whose rows didn't count once each", stage.miscounted(), at_most=0)
-    mistakes = len(stage.receivers.slack.mistakes)
-    yield Measure("messages that Slack refuses for their form", mistakes, at_most=0)
+    mistakes = stage.receivers.slack.mistakes
+    yield Measure(
+        "messages that Slack refuses for their form",
+        len(mistakes),
+        at_most=0,
+        note="; ".join(mistakes[:3]),
+    )
     messages = len(stage.receivers.slack.parents)
     yield Measure(
         "messages in the Slack channel", messages, note="an answer lost makes another one"

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -224,3 +225,18 @@ def test_the_webhook_receiver_runs_as_a_process(tmp_path):
 
     assert status == 401
     assert json.loads(record.read_text())["accepted"] is False
+
+
+def test_a_request_whose_sender_dies_before_its_body_is_whole_takes_no_effect():
+    with SlackStandIn() as slack:
+        with socket.create_connection(("127.0.0.1", slack.port), timeout=20) as sender:
+            sender.sendall(
+                b"POST /api/chat.postMessage HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n"
+                b"Content-Type: application/json;charset=utf-8\r\n"
+                b"Authorization: Bearer " + TOKEN.encode() + b"\r\n\r\n"
+            )
+            sender.shutdown(socket.SHUT_WR)
+            assert sender.recv(1) == b""
+
+        assert slack.requests == []
+        assert slack.mistakes == []

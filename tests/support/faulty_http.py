@@ -252,7 +252,12 @@ def _handler(stand_in: StandIn) -> type[BaseHTTPRequestHandler]:
             return
 
         def do_POST(self) -> None:
-            raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            length = int(self.headers.get("Content-Length") or 0)
+            raw = self.rfile.read(length)
+            if len(raw) < length:
+                # Who sent it is gone, killed perhaps: half a request is none.
+                self.close_connection = True
+                return
             headers = {name.lower(): value for name, value in self.headers.items()}
             answer = stand_in.handle(Request(self.path, headers, raw), self.connection)
             self.close_connection = True

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,16 @@ def test_a_path_that_cannot_be_read_is_exit_code_2_and_the_others_are_shown(
     assert f"{bad}: toy, can't be read: it is bad" in done.out
     assert "missing.toy: can't be read: No such file or directory" in done.err
     assert "x.bad: it is bad" in done.err
+
+
+def test_a_pipe_is_refused_and_not_waited_for(wtwin_watch: CommandLine, tmp_path: Path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+
+    ended = wtwin_watch("inspect", str(pipe))
+
+    assert ended.code == 2
+    assert "is a pipe or a device, not a file; write the log to a file first" in ended.err
 
 
 def test_a_name_in_a_log_cannot_steer_the_terminal(wtwin_watch: CommandLine, tmp_path: Path):

@@ -130,6 +130,26 @@ def test_a_receiver_that_is_told_of_nothing_is_noted(load):
     )
 
 
+@pytest.mark.parametrize("after", ["", "[[route]]\nmatch = 'kind=spike'\nreceivers = ['hook']\n"])
+def test_what_stands_behind_a_route_that_takes_everything_is_noted(load, after):
+    settings = load(TEAM_AND_HOOK + "[[route]]\nreceivers = ['team']\n" + after)
+
+    assert settings.notes == (
+        "the receiver 'hook' is told of no alert: a route that takes all alerts stands before what"
+        " names it",
+    )
+
+
+def test_a_route_behind_one_that_lets_everything_proceed_is_reached(load):
+    settings = load(
+        TEAM_AND_HOOK
+        + "[[route]]\nreceivers = ['team']\ncontinue = true\n"
+        + "[[route]]\nmatch = 'kind=spike'\nreceivers = ['hook']\n"
+    )
+
+    assert settings.notes == ()
+
+
 def test_a_route_may_name_a_receiver_of_the_command_line(load):
     settings = load(
         "[[route]]\nmatch = 'severity=critical'\nreceivers = ['webhook']\n",

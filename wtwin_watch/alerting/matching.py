@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from wtwin_watch.alerting.regexes import may_search_for_ever
 from wtwin_watch.model import WEIGHT, Alert, Family, Run, Severity
 
 LABELS = ("source", "project", "run", "group", "tag", "family", "kind", "severity")
@@ -125,6 +126,11 @@ def _matcher(part: str) -> Matcher:
             re.compile(value)
         except (re.error, OverflowError, RecursionError) as error:
             raise ValueError(f"{value!r} is no regular expression: {error}") from None
+        if may_search_for_ever(value):
+            raise ValueError(
+                f"{value!r} may take hours to match a long name; repeat single characters or [classes],"
+                " not groups that repeat or choose, and use at most four .* or the like"
+            )
     if operator is Operator.AT_LEAST and label != "severity":
         raise ValueError(f"{part!r}: only a severity can be compared with >=")
     if label in _VALUES and operator not in {Operator.LIKE, Operator.UNLIKE}:

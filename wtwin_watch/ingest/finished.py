@@ -83,6 +83,11 @@ def _found(path: Path) -> list[Log]:
                     " loss, TensorBoard event files, and runs of wandb"
                 )
             return logs
+        if path.exists() and not path.is_file():
+            # Opening a pipe waits until somebody writes to it.
+            raise UsageError(
+                f"{path}: is a pipe or a device, not a file; write the log to a file first"
+            )
         with path.open("rb"):
             pass
         found = plugins.recognise(path)

@@ -71,9 +71,19 @@ def check_receivers(
 
 def untold(routing: Routing, receivers: Iterable[str]) -> list[str]:
     """Say which receivers are told of no alert."""
+    everything = [i for i, route in enumerate(routing.routes) if not route.match]
+    ends = next((i for i in everything if not routing.routes[i].proceed), len(routing.routes))
     named = {*routing.default, *(name for route in routing.routes for name in route.receivers)}
+    told = {name for route in routing.routes[: ends + 1] for name in route.receivers}
+    if not everything:
+        told |= set(routing.default)
     return [
-        f"the receiver {name!r} is told of no alert: no route names it, nor does alerts.receivers"
+        f"the receiver {name!r} is told of no alert: "
+        + (
+            "a route that takes all alerts stands before what names it"
+            if name in named
+            else "no route names it, nor does alerts.receivers"
+        )
         for name in receivers
-        if name not in named
+        if name not in told
     ]
