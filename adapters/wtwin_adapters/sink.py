@@ -155,24 +155,24 @@ class Sink:
             self.full = True
             return False
         if values and step is not None:
+            rest = values[progress.part :] if progress.part else values
+            room = self._limit - len(self.points)
+            too_long = len(rest) > room
+            # A row is kept together unless it is larger than the limit itself.
+            if too_long and (self.points or room <= 0):
+                self.full = True
+                return False
             if not progress.part:
                 if self._is_another_writers(step, values):
                     self.skipped[OTHER_WRITER] += 1
                     return self._done(step, values)
                 if not self._in_order(step, values):
                     return False
-            rest = values[progress.part :] if progress.part else values
-            room = self._limit - len(self.points)
-            if len(rest) > room:
-                self.full = True
-                # A row is kept together unless it is larger than the limit itself.
-                if self.points or room <= 0:
-                    return False
-                rest = rest[:room]
-            for name, value in rest:
+            for name, value in rest[:room] if too_long else rest:
                 self.points.append(_new(Point, (name, step, value, wall_time)))
                 progress.seen[name] = step
-            if self.full:
+            if too_long:
+                self.full = True
                 progress.part += room
                 return False
         if told and step is not None and not values:

@@ -165,7 +165,8 @@ def test_killed_at_twenty_random_moments_it_ends_where_an_undisturbed_watcher_do
     jobs, tmp_path_factory, record_property
 ):
     chance = random.Random(SEED)
-    jobs.program.configure('[alerts]\ncooldown = "0s"\n')
+    # What is over before it was told is told to nobody; here all is told at once.
+    jobs.program.configure('[alerts]\ncooldown = "0s"\ngroup_wait = "0s"\n')
     jobs.write(healthy(KNOWN))
     jobs.program.start()
     assert jobs.program.known(len(LOGS))

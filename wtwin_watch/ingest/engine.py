@@ -21,6 +21,8 @@ from wtwin_watch.alerting import lifecycle
 from wtwin_watch.alerting.budget import Budget
 from wtwin_watch.alerting.dispatch import Dispatcher
 from wtwin_watch.alerting.lifecycle import Policy, Reason
+from wtwin_watch.alerting.maintenance import holding
+from wtwin_watch.errors import StoreError
 from wtwin_watch.ingest.events import FileEvents
 from wtwin_watch.ingest.poller import Poller, Shared
 from wtwin_watch.ingest.requests import RequestDesk
@@ -74,7 +76,8 @@ class Engine:
         self._store = store
         self._clock = clock
         self._dispatcher = Dispatcher(telling, store.remembered())
-        self._saver = Saver(store, clock, self._dispatcher, told)
+        self._maintenance = maintenance
+        self._saver = Saver(store, clock, self._dispatcher, self._heed_silences, told)
         self._shared = Shared(
             store, clock, self._saver, detector, policy, patience, once, self._watch_files
         )
@@ -83,10 +86,8 @@ class Engine:
         self._allowed = allowed
         self._next_budget = 0.0
         self._pollers: dict[str, Poller] = {}
-        self._requests = RequestDesk(
-            store, self._saver, clock, self._pollers, self._dispatcher.silence, maintenance
-        )
-        self._requests.heed_silences()
+        self._requests = RequestDesk(store, self._saver, clock, self._pollers)
+        self._heed_silences()
         self._inbox: queue.Queue[tuple[str, Outcome | None]] = queue.Queue(QUEUE_SIZE)
         self._hints: set[str] = set()
         self._events = FileEvents()
@@ -221,8 +222,15 @@ class Engine:
             self._next_budget = now + BUDGET_EVERY_S
             self._spend()
         self._requests.serve()
+        with contextlib.suppress(StoreError):  # which is told where requests are read
+            self._heed_silences()
         self._saver.advance()
         self._saver.write()
+
+    def _heed_silences(self) -> None:
+        """Let the silences hold that there are now, maintenance windows among them. Raises `StoreError`."""
+        now = self._clock.time()
+        self._dispatcher.silence([*self._store.silences(now), *holding(self._maintenance, now)])
 
     def _spend(self) -> None:
         """See what the budget of false alarms comes to with the runs there are now."""

@@ -1,15 +1,13 @@
-"""What people ask: that an alert was seen, that its level is the new normal, that some are kept quiet."""
+"""What people ask: that an alert was seen, that its level is the new normal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import structlog
 
 from wtwin_watch.alerting import lifecycle
-from wtwin_watch.alerting.maintenance import Window, holding
-from wtwin_watch.alerting.silences import Silence
 from wtwin_watch.errors import StoreError
 from wtwin_watch.ingest.saving import Saver
 from wtwin_watch.model import Acknowledgement, Alert, Family, Run, RunKey
@@ -33,10 +31,7 @@ OF_RECEIVER = (
 
 
 class RequestDesk:
-    """Answers requests on the engine's thread. What comes of one is saved together with its answer.
-
-    ``silence`` is given the silences that there are, those of the ``maintenance`` windows among them.
-    """
+    """Answers requests on the engine's thread. What comes of one is saved together with its answer."""
 
     def __init__(
         self,
@@ -44,28 +39,18 @@ class RequestDesk:
         saver: Saver,
         clock: Clock,
         pollers: Mapping[str, Poller],
-        silence: Callable[[Sequence[Silence]], None],
-        maintenance: Sequence[Window] = (),
     ) -> None:
         self._store = store
         self._saver = saver
         self._clock = clock
         self._pollers = pollers
-        self._silence = silence
-        self._maintenance = maintenance
         self._answered: set[int] = set()
         """Answered, and perhaps not saved yet, so that the store still lists them."""
         self._failing = False
 
-    def heed_silences(self) -> None:
-        """Let the silences hold that there are now. Raises `StoreError`."""
-        now = self._clock.time()
-        self._silence([*self._store.silences(now), *holding(self._maintenance, now)])
-
     def serve(self) -> None:
         """Take up what was asked since the last time. To be followed by writing what is to be saved."""
         try:
-            self.heed_silences()
             requests = self._store.requests()
             self._answered &= {request.seq for request in requests}
             for request in requests:

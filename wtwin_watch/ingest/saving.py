@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import structlog
@@ -26,15 +27,22 @@ AGAIN_S = 5.0
 class Saver:
     """Collects checkpoints, and writes them together.
 
-    The ``dispatcher`` decides what is told because of them; ``told`` is called once that is in the outbox.
+    The ``dispatcher`` decides what is told because of them, once ``heed`` has let it know of the silences
+    that there are; ``told`` is called when that is in the outbox.
     """
 
     def __init__(
-        self, store: Store, clock: Clock, dispatcher: Dispatcher, told: Callable[[], None]
+        self,
+        store: Store,
+        clock: Clock,
+        dispatcher: Dispatcher,
+        heed: Callable[[], None],
+        told: Callable[[], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._dispatcher = dispatcher
+        self._heed = heed
         self._told = told
         self._unsaved: list[tuple[WatchedRun | None, Checkpoint]] = []
         self._again_at = 0.0
@@ -54,6 +62,10 @@ class Saver:
         """
         for transition in transitions:
             _say(transition, about)
+        if any(transition.event for transition in transitions):
+            # A silence holds from the moment when its author was told that it does.
+            with suppress(StoreError):
+                self._heed()
         outcome = self._dispatcher.take(about, transitions, self._clock.time())
         checkpoint = replace(self._to_tell(outcome), transitions=tuple(transitions))
         if run is not None:
