@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.curves import healthy, with_rise
 from tests.support.memory import World
+from wtwin_watch.model import Family, RunKey
 from wtwin_watch.settings import Flags, load_settings
 
 
@@ -54,3 +55,17 @@ def test_history_before_the_first_sight_is_told_to_nobody(world):
     world.source.log("a", spiked)
     world.settle()
     assert world.outbox() == []
+
+
+def test_a_jump_is_as_strong_as_it_was_though_it_is_over_when_it_is_seen(world):
+    world, _ = world
+    # 60 points up, 20 below what they led to: less than it takes until the alert ends.
+    losses = with_rise(healthy(1580), 1500, [0.3] * 60 + [-0.6])
+    world.source.log("a", losses[:1500])
+    world.settle()
+    world.source.log("a", losses[1500:])
+    world.settle(5)
+
+    alert = world.store.latest_alerts("memory")[RunKey("memory", "a")][Family.LOSS]
+    assert alert.open
+    assert alert.detection.strength == 40.0

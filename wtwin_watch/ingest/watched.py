@@ -32,8 +32,6 @@ _LATER = {Reason.LASTED, Reason.FIRST_SIGHT}
 LAST_ROWS_S = 60.0
 LONE_ROW_S = 60.0
 """After so long a first row is taken to be whole, though no second one came to show it."""
-MOST_STRENGTH = 40.0
-"""Evidence beyond which no budget goes: once in 10^17 points."""
 RATE_KNOWN_AFTER_S = 3_600.0
 STRONGER = 1.0
 """Evidence that has grown by so much is noted."""
@@ -335,11 +333,6 @@ class WatchedRun:
         return transitions
 
     def _step(self, found: Sequence[Detection], now: float, rules: Rules) -> list[Transition]:
-        strength = self._strength()
-        found = [
-            replace(one, strength=strength) if one.active and _may_be_chance(one) else one
-            for one in found
-        ]
         capped = [rules.plan.capped(one) for one in found]
         alerts, transitions = lifecycle.step(
             self.run.key, self.alerts, capped, now, rules.policy, rules.new_id, quiet=self.backlog
@@ -347,13 +340,9 @@ class WatchedRun:
         self.alerts = dict(alerts)
         return transitions
 
-    def _strength(self) -> float | None:
-        evidence = self.monitor.rise_evidence
-        return None if evidence is None else min(evidence, MOST_STRENGTH)
-
     def _weigh(self, now: float) -> list[Transition]:
         """Note that an alert has become stronger, since people may be told of it then."""
-        alert, strength = self.alerts.get(Family.LOSS), self._strength()
+        alert, strength = self.alerts.get(Family.LOSS), self.monitor.rise_evidence
         if alert is None or not alert.open or alert.quiet or strength is None:
             return []
         before = alert.detection.strength
@@ -414,8 +403,3 @@ class WatchedRun:
         return Progress(
             self.run.key, monitor.points, monitor.last_step, monitor.last_loss, monitor.status
         )
-
-
-def _may_be_chance(found: Detection) -> bool:
-    """Whether it is a rise of the loss, which chance alone may bring."""
-    return found.family is Family.LOSS and found.detector == "trend"

@@ -100,7 +100,7 @@ class Rise:
 
     __slots__ = (
         "below", "blocks", "decided", "delay", "episode", "excess", "first_excess", "forecast",
-        "growth", "jump", "lasted", "line", "peak", "sigma", "trail", "values",
+        "growth", "jump", "lasted", "line", "peak", "sigma", "strongest", "trail", "values",
     )  # fmt: skip
 
     def __init__(
@@ -130,6 +130,8 @@ class Rise:
         self.values: list[float] = []
         self.trail: list[tuple[int, float]] = []
         """(age, excess) at ages that grow by a sixteenth, back to 3/4 of the age."""
+        self.strongest = 0.0
+        """The most evidence there was at the end of a block."""
 
     @property
     def excess_sigma(self) -> float:
@@ -143,10 +145,14 @@ class Rise:
 
     @property
     def evidence(self) -> float:
-        """Evidence of all the excess since the onset, in nats: as of a ramp, or of a step where it jumped."""
+        """Evidence of the excess since the onset, in nats: as of a ramp, or of a step where it jumped.
+
+        The most there ever was: that an excess ends makes it no likelier to have been chance.
+        """
         if not self.excess > 0.0:
-            return 0.0
-        return self.age * self.excess_sigma**2 / (2.0 if self.jump else 6.0)
+            return self.strongest
+        now = self.age * self.excess_sigma**2 / (2.0 if self.jump else 6.0)
+        return max(self.strongest, now)
 
     def step(self, y: float) -> bool:
         """Take one more point; True when it makes a block, to be finished by `look`."""
@@ -161,6 +167,7 @@ class Rise:
         """
         self.line = self.forecast.at(x)
         seen = median(self.values) - self.line
+        self.strongest = self.evidence
         self.values.clear()
         self.blocks += 1
         age = self.age
@@ -233,7 +240,7 @@ class Rise:
             Episode.revive(state["episode"]), Forecast(*unpack(state["forecast"])), 0, False, 0.0
         )
         for name in PLAIN:
-            setattr(rise, name, value(state[name]))
+            setattr(rise, name, value(state.get(name, 0.0)))
         rise.values = unpack(state["values"])
         rise.trail = [(age, value(excess)) for age, excess in state["trail"]]
         return rise
@@ -245,7 +252,7 @@ NUMBERS = (
 )  # fmt: skip
 PLAIN = (
     "below", "blocks", "decided", "delay", "excess", "first_excess", "growth", "jump", "lasted", "line",
-    "peak", "sigma",
+    "peak", "sigma", "strongest",
 )  # fmt: skip
 
 

@@ -179,10 +179,9 @@ class RunMonitor:
     def rise_evidence(self) -> float | None:
         """Evidence that the loss is too high by more than chance, in nats (`TrendMonitor.rise_evidence`).
 
-        None while it isn't, and where the detector gives none.
+        At most 40, which is as good as certainty. None while it isn't, and where the detector gives none.
         """
-        monitor = self._loss.monitor
-        return monitor.rise_evidence if isinstance(monitor, TrendMonitor) else None
+        return self._loss.strength if isinstance(self._loss, TrendLoss) else None
 
     @property
     def findings(self) -> list[Detection]:

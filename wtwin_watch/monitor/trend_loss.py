@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from wtwin_watch.model import Detection, Family, Severity
@@ -19,6 +19,8 @@ STAGNATION = "stagnation"
 FIRST_CHECK = 1000
 CHECK_EVERY = 1.02
 """Whether the loss still falls is asked each time the run has grown by 2 %."""
+MOST_STRENGTH = 40.0
+"""More evidence than this is as good as certainty: chance brings it once in 10^17 points."""
 FALLEN = 0.5
 """A forecast so many sigma below that of the stagnation shows that the loss falls again."""
 
@@ -52,6 +54,9 @@ class TrendLoss:
     def _judge(self, step: float, value: float, lr: float | None) -> list[tuple[str, Detection]]:
         self._expected = self.monitor.update(step, value, lr).l_pred
         found = self._rises.follow(self.monitor, step, value)
+        if found:
+            strength = self.strength
+            found = [(s, replace(d, strength=strength) if d.active else d) for s, d in found]
         self._points += 1
         if self._points >= self._next_check:
             self._next_check = int(self._points * CHECK_EVERY) + 1
@@ -109,6 +114,12 @@ class TrendLoss:
     def expected(self, step: float) -> float:
         """Return the loss expected now; NaN while there is no forecast."""
         return self._expected
+
+    @property
+    def strength(self) -> float | None:
+        """Evidence that the rise which is on is none of chance's, in nats; None while there is none."""
+        evidence = self.monitor.rise_evidence
+        return None if evidence is None else min(evidence, MOST_STRENGTH)
 
     @property
     def judged(self) -> list[WTwinState]:
