@@ -445,6 +445,19 @@ def test_an_alert_told_before_groups_were_kept_is_told_its_end(telling):
     assert telling.told == [("team", "firing", "a", 1), ("team", "resolved", "a", 1)]
 
 
+def test_receivers_that_take_the_place_of_all_there_were_hear_of_what_fires_still(telling):
+    told, over = telling.fire("a"), telling.fire("b", family=Family.STATE)
+    telling.wait(5)
+    telling.restart(everybody("pager", "mail", timing=TIMING))
+    telling.end(over)
+    telling.told.clear()
+    telling.wait(60)
+
+    assert telling.told == [("pager", "firing", "a", 1), ("mail", "firing", "a", 1)]
+    telling.end(told)
+    assert telling.told[2:] == [("mail", "resolved", "a", 1), ("pager", "resolved", "a", 1)]
+
+
 def test_a_new_receiver_hears_nothing_of_what_fires_already(telling):
     telling.fire("a", severity=Severity.CRITICAL)
     telling.restart(everybody("team", "new", timing=TIMING))

@@ -81,6 +81,8 @@ class Dispatcher:
         self._decisions: list[Decision] = []
         self._changes: dict[Place, GroupChange] = {}
         self._remember(remembered)
+        self._unheard = [id_ for id_ in self._known if self._is_unheard(id_)]
+        """What fires and no receiver that there is now has heard of: it was told to others, if to any."""
 
     # -- what is asked of it ---------------------------------------------------------------------
 
@@ -124,6 +126,7 @@ class Dispatcher:
             self._look_again_at = now + LOOK_AGAIN_S
             for id_ in list(self._held):
                 self._look_again(id_, now)
+        self._tell_unheard(now)
         set_back, self._now = now < self._now, now
         for group in list(self._groups.values()):
             if group.next_at <= now or at_once or set_back:
@@ -152,6 +155,18 @@ class Dispatcher:
             return
         for name in grave:
             self._join(name, subject, now)
+
+    def _is_unheard(self, id_: str) -> bool:
+        alert = self._known[id_].alert
+        firing = alert.state is AlertState.FIRING and not alert.quiet
+        return firing and id_ not in self._held and not self._within.get(id_)
+
+    def _tell_unheard(self, now: float) -> None:
+        unheard, self._unheard = self._unheard, []
+        for id_ in unheard:
+            if id_ in self._known and self._is_unheard(id_):
+                self._find_hearers(self._known[id_], now, anew=False)
+                self._tell_of(id_, now)
 
     def _say_who_does_not(
         self, alert: Alert, routed: Sequence[str], below: set[str], now: float
