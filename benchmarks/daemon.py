@@ -113,9 +113,12 @@ class Receiver:
 
 @contextmanager
 def daemon(folder: Path, receiver: Receiver) -> Iterator[subprocess.Popen[bytes]]:
-    """The real program watching the CSV files of ``folder``."""
+    """The real program watching the CSV files of ``folder``. Each alert is a message of its own, at once."""
+    settings = folder / "settings.toml"
+    settings.write_text('[alerts]\ngroup_wait = "0s"\ngroup_window = "0s"\n')
     command = [
         *(sys.executable, "-m", "wtwin_watch", "run", "--csv", str(folder / "*.csv")),
+        *("--config", str(settings)),
         *("--state", str(folder / "state.db"), "--webhook", receiver.url, "--quiet"),
     ]
     environment = {
