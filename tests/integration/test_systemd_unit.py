@@ -60,7 +60,7 @@ def test_a_mistake_in_settings_or_command_is_not_tried_again():
     service = unit["Service"]
 
     assert service["Type"] == "notify"
-    assert service["Restart"] == "on-failure"
+    assert service["Restart"] == "always"
     assert service["RestartPreventExitStatus"] == "2 78"
     assert service["ProtectSystem"] == "strict"
     assert service["ProtectHome"] == "read-only"
